@@ -259,7 +259,7 @@ void hf_api_lease(struct hf_json *j, const struct hf_lease *lease)
 void hf_api_answer(struct hf_json *j, enum hf_action action, const struct hf_answer *answer)
 {
     if (answer->status != HF_OK) {
-        hf_api_refusal(j, action, answer);
+        hf_api_refusal(j, action, answer, hf_mem(NULL, 0));
         return;
     }
     switch (answer->kind) {

@@ -4,61 +4,66 @@
 struct words {
     enum hf_status status;
     unsigned http_status;
+    enum hf_api_retry retry;
     const char *title;
     const char *detail;
 };
 
+#define NO HF_API_RETRY_NO
+#define SAME_KEY HF_API_RETRY_SAME_KEY
+#define NEW_KEY HF_API_RETRY_NEW_KEY
+
 static const struct words general[] = {
-    { HF_INVALID_REQUEST, 400, "Invalid request",
+    { HF_INVALID_REQUEST, 400, NO, "Invalid request",
       "A part of the request is missing, too long or malformed. Correct it and use a new key." },
-    { HF_NOT_KNOWN, 404, "Not known",
+    { HF_NOT_KNOWN, 404, NO, "Not known",
       "Nothing has this name or id. Check the spelling, the tenant and the store." },
-    { HF_RESOURCE_UNAVAILABLE, 409, "The resource is not available",
+    { HF_RESOURCE_UNAVAILABLE, 409, NEW_KEY, "The resource is not available",
       "No unit of the resource is free. Retry later with a new key." },
-    { HF_NOT_HELD, 409, "No longer held",
+    { HF_NOT_HELD, 409, NO, "No longer held",
       "It has already ended, and it ends only once. Get it to see how it ended." },
-    { HF_WINDOW_ELAPSED, 409, "The time is over",
+    { HF_WINDOW_ELAPSED, 409, NO, "The time is over",
       "This number of a numbered client is too far below its newest number, so nothing was done. "
       "Continue with a number above the newest." },
-    { HF_WINDOW_NOT_ELAPSED, 409, "Too early",
+    { HF_WINDOW_NOT_ELAPSED, 409, NEW_KEY, "Too early",
       "The time is not over. Wait until expires_at and retry with a new key." },
-    { HF_IN_PROGRESS, 409, "In progress",
+    { HF_IN_PROGRESS, 409, SAME_KEY, "In progress",
       "Another caller has begun this claim, and its lease has not expired. Retry later." },
-    { HF_OUTCOME_UNKNOWN, 409, "Outcome unknown",
+    { HF_OUTCOME_UNKNOWN, 409, NO, "Outcome unknown",
       "The lease of this claim expired before it was settled, so its effect may or may not have "
       "happened. Find out, then complete or fail it with its fence." },
-    { HF_STALE_FENCE, 412, "Stale fence",
+    { HF_STALE_FENCE, 412, NO, "Stale fence",
       "A fence is valid for one write, and this one is not above the highest fence seen. Stop, or "
       "get a new fence." },
-    { HF_VERSION_MISMATCH, 412, "Version mismatch",
+    { HF_VERSION_MISMATCH, 412, NEW_KEY, "Version mismatch",
       "The register has changed since it was read. Read it again, and write with its new version "
       "and a new key." },
-    { HF_TOKEN_COLLISION, 422, "Key already used for another request",
+    { HF_TOKEN_COLLISION, 422, NEW_KEY, "Key already used for another request",
       "This key is already bound to another action or to other parameters. Nothing was changed. "
       "Use a new key for a new request, or send exactly the first request to get its answer." },
-    { HF_LEASE_HELD, 409, "The lease is held",
+    { HF_LEASE_HELD, 409, NEW_KEY, "The lease is held",
       "Another holder has this lease now. Retry with a new key after it has expired or was "
       "released." },
-    { HF_REFUSED, 409, "Refused by the application",
+    { HF_REFUSED, 409, NO, "Refused by the application",
       "A rule of the application refused this. Its answer is stored with this key." },
-    { HF_STORAGE_FAILURE, 503, "The store cannot do this now",
+    { HF_STORAGE_FAILURE, 503, SAME_KEY, "The store cannot do this now",
       "The store is out of disk space or files, the memory limit is reached, a record cannot be "
       "read, the database cannot be reached, a lock timed out, or the store is closing. This call "
       "changed nothing. Retry later with the same key: an earlier call with it may have acted." },
-    { HF_NO_MEMORY, 503, "Out of memory",
+    { HF_NO_MEMORY, 503, SAME_KEY, "Out of memory",
       "Nothing was changed and nothing was stored. Retry later with the same key." },
-    { HF_MISUSE, 500, "Wrong use of the library",
+    { HF_MISUSE, 500, NO, "Wrong use of the library",
       "This is a bug in the program, not in the request. Nothing was changed. Please report it." },
-    { HF_STORE_BUSY, 503, "The store is in use",
+    { HF_STORE_BUSY, 503, SAME_KEY, "The store is in use",
       "Another process has this store open. Use that process, or wait until it has ended." },
-    { HF_STORE_DAMAGED, 503, "The store is damaged",
+    { HF_STORE_DAMAGED, 503, NO, "The store is damaged",
       "The journal is damaged, not only cut short, so the store was not opened. The audit shows "
       "which records are undamaged." },
-    { HF_STORE_NEWER, 503, "The store is newer than this program",
+    { HF_STORE_NEWER, 503, NO, "The store is newer than this program",
       "Its format is unknown to this program. Use a newer holdfast." },
-    { HF_STORE_ABSENT, 503, "There is no store",
+    { HF_STORE_ABSENT, 503, NO, "There is no store",
       "There is no store at this place. Check the place; the first change creates a store." },
-    { HF_INDETERMINATE, 503, "Outcome unknown",
+    { HF_INDETERMINATE, 503, SAME_KEY, "Outcome unknown",
       "The store failed during the write, so the request may have happened. Retry with the same "
       "key to find out." },
 };
@@ -244,15 +249,26 @@ struct hf_api_problem hf_api_problem_of(enum hf_action action, enum hf_status st
                                       .detail = hf_str(w ? w->detail
                                                          : "The program has no text for this "
                                                            "status."),
-                                      .http_status = hf_api_http_status(status) };
+                                      .http_status = hf_api_http_status(status),
+                                      .retry = w ? w->retry : NO };
     for (size_t i = 0; i < sizeof details / sizeof *details; i++)
         if (details[i].action == action && details[i].status == status)
             problem.detail = hf_str(details[i].text);
     return problem;
 }
 
-void hf_api_problem(struct hf_json *j, const struct hf_api_problem *problem)
+enum hf_api_retry hf_api_retry_of(unsigned http_status)
 {
+    /* Too slow, too many, too busy: the same request may pass later. */
+    return http_status == 408 || http_status == 429 || http_status == 503 ? SAME_KEY : NO;
+}
+
+/* The members that every problem has. The object stays open. */
+static void problem_begin(struct hf_json *j, const struct hf_api_problem *problem)
+{
+    static const char *const retries[] = {
+        [NO] = "no", [SAME_KEY] = "same-key", [NEW_KEY] = "new-key"
+    };
     hf_json_object(j);
     hf_json_name(j, "type");
     hf_json_joined(j, "urn:holdfast:", problem->code);
@@ -264,13 +280,45 @@ void hf_api_problem(struct hf_json *j, const struct hf_api_problem *problem)
     hf_json_bytes(j, problem->detail);
     hf_json_name(j, "code");
     hf_json_text(j, problem->code);
+    hf_json_name(j, "retry");
+    hf_json_text(j, retries[problem->retry]);
+}
+
+void hf_api_problem(struct hf_json *j, const struct hf_api_problem *problem)
+{
+    problem_begin(j, problem);
     hf_json_object_end(j);
 }
 
-void hf_api_refusal(struct hf_json *j, enum hf_action action, const struct hf_answer *answer)
+/* What an operator or a worker needs to settle the claim. */
+static void claim_add(struct hf_json *j, const struct hf_claim *claim)
+{
+    hf_json_name(j, "key");
+    hf_json_opaque(j, claim->key);
+    hf_json_name(j, "fence");
+    hf_json_uint(j, claim->fence);
+    hf_json_name(j, "begun_at");
+    hf_json_time(j, claim->begun_at);
+    hf_json_name(j, "lease_expires_at");
+    hf_json_time(j, claim->lease_expires_at);
+    if (claim->state == HF_CLAIM_UNKNOWN) {
+        hf_json_name(j, "unknown_since");
+        hf_json_time(j, claim->lease_expires_at);
+    }
+}
+
+void hf_api_refusal(struct hf_json *j, enum hf_action action, const struct hf_answer *answer,
+                    struct hf_bytes detail)
 {
     struct hf_api_problem problem = hf_api_problem_of(action, answer->status);
-    if (answer->status == HF_REFUSED && answer->kind == HF_RECORD_VALUE && answer->value.size > 0)
+    bool unsettled = answer->status == HF_IN_PROGRESS || answer->status == HF_OUTCOME_UNKNOWN;
+    if (detail.size > 0)
+        problem.detail = detail;
+    else if (answer->status == HF_REFUSED && answer->kind == HF_RECORD_VALUE &&
+             answer->value.size > 0)
         problem.detail = answer->value;
-    hf_api_problem(j, &problem);
+    problem_begin(j, &problem);
+    if (unsettled && answer->kind == HF_RECORD_CLAIM)
+        claim_add(j, &answer->claim);
+    hf_json_object_end(j);
 }

@@ -7,12 +7,23 @@
 
 #include "json/writer.h"
 
+/* What a program may do after a refusal or a fault, without a person. */
+enum hf_api_retry {
+    HF_API_RETRY_NO,       /* the same request never succeeds, or must not run again */
+    HF_API_RETRY_SAME_KEY, /* send the same request with the same key, later */
+    HF_API_RETRY_NEW_KEY   /* the answer is bound to the key: a new attempt needs a new one */
+};
+
 struct hf_api_problem {
     const char *code; /* such as "token-collision" */
     const char *title;
     struct hf_bytes detail;
     unsigned http_status;
+    enum hf_api_retry retry;
 };
+
+/* For a refusal by the HTTP server itself. */
+enum hf_api_retry hf_api_retry_of(unsigned http_status);
 
 /* The HTTP status of a status: 200 for HF_OK, 500 for an unknown number. */
 unsigned hf_api_http_status(enum hf_status status);
@@ -23,11 +34,13 @@ unsigned hf_api_answer_status(enum hf_action action, const struct hf_answer *ans
 /* The texts for `status` as an answer to `action`. Static. status: not HF_OK. */
 struct hf_api_problem hf_api_problem_of(enum hf_action action, enum hf_status status);
 
-/* {"type":"urn:holdfast:<code>","title":...,"status":...,"detail":...,"code":...} */
+/* {"type":"urn:holdfast:<code>","title":...,"status":...,"detail":...,"code":...,"retry":...} */
 void hf_api_problem(struct hf_json *j, const struct hf_api_problem *problem);
 
-/* The problem of an answer that is not HF_OK. HF_REFUSED has the text of the function that
- * refused. */
-void hf_api_refusal(struct hf_json *j, enum hf_action action, const struct hf_answer *answer);
+/* The problem of an answer that is not HF_OK. detail: in place of the fixed one; empty: that one.
+ * HF_REFUSED has the text of the function that refused. A claim that is in progress, or whose
+ * outcome is unknown, also has key, fence, begun_at, lease_expires_at and unknown_since. */
+void hf_api_refusal(struct hf_json *j, enum hf_action action, const struct hf_answer *answer,
+                    struct hf_bytes detail);
 
 #endif

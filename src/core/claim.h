@@ -9,12 +9,16 @@
  * forever. */
 bool hf_claim_alive(const struct hf_claim *claim, hf_time now);
 
-/* hf_claim_begin, in this order: HF_INVALID_REQUEST (tenant, key, lease not in 1 ..
- * HF_DURATION_MAX_MS); HF_TOKEN_COLLISION (other fingerprint, or another call has used the key);
- * settled: HF_OK, replayed, the claim; HF_IN_PROGRESS with the claim; HF_OUTCOME_UNKNOWN with the
- * claim (lease ran out, policy unknown); HF_STORAGE_FAILURE; else HF_OK with the claim started
- * under a fresh fence: a new key, a retryable failure, or a lapsed lease with policy retry (the
- * policy that was given when it began). The new start takes lease and policy from this call. */
+/* hf_claim_begin answers, in this order:
+ *   HF_INVALID_REQUEST   tenant, key, or lease not in 1 .. HF_DURATION_MAX_MS
+ *   HF_TOKEN_COLLISION   other fingerprint, or another call has used the key
+ *   HF_OK, replayed      the claim is settled
+ *   HF_IN_PROGRESS       with the claim
+ *   HF_OUTCOME_UNKNOWN   with the claim: its lease ran out, and its policy is unknown
+ *   HF_STORAGE_FAILURE
+ *   HF_OK                with the claim started under a fresh fence: new key, retryable failure,
+ *                        or a lapsed lease with policy retry (the policy given when it began)
+ * The new start takes lease and policy from this call. */
 void hf_claim_begin(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
                     struct hf_plan *plan);
 

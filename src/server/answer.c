@@ -93,13 +93,10 @@ void hf_server_answer(struct hf_json *j, const struct hf_request *request,
                       const struct hf_result *result)
 {
     struct hf_api_cause cause = hf_api_cause(request, result);
-    if (!cause.text[0]) {
+    if (cause.text[0])
+        hf_api_refusal(j, request->action, &result->answer, hf_str(cause.text));
+    else
         hf_api_answer(j, request->action, &result->answer);
-        return;
-    }
-    struct hf_api_problem problem = hf_api_problem_of(request->action, result->answer.status);
-    problem.detail = hf_str(cause.text);
-    hf_api_problem(j, &problem);
 }
 
 void hf_render_answer(struct hf_work *work, struct hf_http_reply *reply)
@@ -229,7 +226,8 @@ void hf_server_render_refusal(void *server, struct hf_http_exchange *x, struct h
     struct hf_api_problem problem = { .code = x->refusal.code,
                                       .title = title_of(x->refusal.status),
                                       .detail = hf_str(x->refusal.detail),
-                                      .http_status = x->refusal.status };
+                                      .http_status = x->refusal.status,
+                                      .retry = hf_api_retry_of(x->refusal.status) };
     (void)server;
     render_problem(&problem, reply);
     if (x->refusal.status == 401)

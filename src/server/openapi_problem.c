@@ -106,9 +106,49 @@ static void problem_text_add(struct hf_json *j, const char *name, const char *he
     hf_json_object_end(j);
 }
 
+static void retry_add(struct hf_json *j)
+{
+    static const char *const values[] = { "same-key", "new-key", "no" };
+    hf_json_name(j, "retry");
+    hf_json_object(j);
+    hf_openapi_text(j, "type", "string");
+    hf_openapi_text(j, "description",
+                    "What a program may do. `same-key`: send the same request with the same key, "
+                    "later. `new-key`: a new attempt needs a new key. `no`: do not retry.");
+    hf_json_name(j, "enum");
+    hf_json_array(j);
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        hf_json_text(j, values[i]);
+    hf_json_array_end(j);
+    hf_json_object_end(j);
+}
+
+/* Of in-progress and outcome-unknown. */
+static const struct claim_member {
+    const char *name, *type, *format, *help;
+} claim_members[] = {
+    { "key", NULL, NULL, "the claim's key; {\"base64\": ...} if it is not UTF-8" },
+    { "fence", "integer", NULL, "the claim's newest fence" },
+    { "begun_at", "string", "date-time", "when the claim was begun" },
+    { "lease_expires_at", "string", "date-time", "when its lease ends, or has ended" },
+    { "unknown_since", "string", "date-time", "outcome-unknown: since when" },
+};
+
+static void claim_member_add(struct hf_json *j, const struct claim_member *m)
+{
+    hf_json_name_bytes(j, hf_str(m->name));
+    hf_json_object(j);
+    if (m->type)
+        hf_openapi_text(j, "type", m->type);
+    if (m->format)
+        hf_openapi_text(j, "format", m->format);
+    hf_openapi_text(j, "description", m->help);
+    hf_json_object_end(j);
+}
+
 void hf_openapi_problem(struct hf_json *j)
 {
-    static const char *const required[] = { "type", "title", "status", "detail", "code" };
+    static const char *const required[] = { "type", "title", "status", "detail", "code", "retry" };
     hf_json_name(j, "problem");
     hf_json_object(j);
     hf_openapi_text(j, "description", "Why a request was refused (RFC 9457).");
@@ -120,6 +160,9 @@ void hf_openapi_problem(struct hf_json *j)
     statuses_add(j);
     problem_text_add(j, "detail", "what happened, and what to do");
     codes_add(j);
+    retry_add(j);
+    for (size_t i = 0; i < sizeof claim_members / sizeof *claim_members; i++)
+        claim_member_add(j, &claim_members[i]);
     hf_json_object_end(j);
     hf_json_name(j, "required");
     hf_json_array(j);

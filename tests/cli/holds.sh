@@ -42,7 +42,7 @@ hasnt err "key:"
 try 1 hold room-307 --for guest-92 --duration 15m --key k1
 has err "token-collision"
 try 1 hold room-307 --for guest-91 --duration 16m --key k1 --json
-json 'keys(j) === "type title status detail code" && j.type === "urn:holdfast:token-collision"'
+json 'keys(j) === "type title status detail code retry" && j.retry === "new-key" && j.type === "urn:holdfast:token-collision"'
 json 'j.status === 422 && j.code === "token-collision" && j.title && j.detail'
 has err "token-collision: "
 try 1 confirm "$id" --key k1

@@ -315,14 +315,41 @@ static void test_problem_bytes(void **state)
     hf_api_answer(&j, HF_GET_TOKEN, &(struct hf_answer){ .status = HF_NOT_KNOWN });
     expect("{\"type\":\"urn:holdfast:not-known\",\"title\":\"Not "
            "known\",\"status\":404,\"detail\":\"No call with this key is remembered: it never "
-           "arrived, or its window is over.\",\"code\":\"not-known\"}");
+           "arrived, or its window is over.\",\"code\":\"not-known\",\"retry\":\"no\"}");
     j = fresh();
     struct hf_answer refused = { .status = HF_REFUSED,
                                  .kind = HF_RECORD_VALUE,
                                  .value = hf_str("no \"funds\"") };
     hf_api_answer(&j, HF_APPLY, &refused);
     expect("{\"type\":\"urn:holdfast:refused\",\"title\":\"Refused by the "
-           "application\",\"status\":409,\"detail\":\"no \\\"funds\\\"\",\"code\":\"refused\"}");
+           "application\",\"status\":409,\"detail\":\"no "
+           "\\\"funds\\\"\",\"code\":\"refused\",\"retry\":\"no\"}");
+}
+
+/* A begin that is refused tells what is needed to settle the claim. */
+static void unsettled_claims_show_how_to_settle_them(void **state)
+{
+    (void)state;
+    struct hf_answer answer = { .status = HF_IN_PROGRESS,
+                                .kind = HF_RECORD_CLAIM,
+                                .claim = { .key = hf_str("pay-77"),
+                                           .state = HF_CLAIM_STARTED,
+                                           .fence = 9,
+                                           .begun_at = 1000,
+                                           .lease_expires_at = 61000 } };
+    struct hf_json j = fresh();
+    hf_api_answer(&j, HF_BEGIN, &answer);
+    assert_non_null(strstr(hf_buffer_text(&out),
+                           "\"code\":\"in-progress\",\"retry\":\"same-key\",\"key\":\"pay-77\","
+                           "\"fence\":9,\"begun_at\":\"1970-01-01T00:00:01.000Z\","
+                           "\"lease_expires_at\":\"1970-01-01T00:01:01.000Z\"}"));
+    answer.status = HF_OUTCOME_UNKNOWN;
+    answer.claim.state = HF_CLAIM_UNKNOWN;
+    j = fresh();
+    hf_api_answer(&j, HF_BEGIN, &answer);
+    assert_non_null(strstr(hf_buffer_text(&out), "\"retry\":\"no\",\"key\":\"pay-77\""));
+    assert_non_null(
+        strstr(hf_buffer_text(&out), ",\"unknown_since\":\"1970-01-01T00:01:01.000Z\"}"));
 }
 
 static const struct {
@@ -422,6 +449,7 @@ int main(void)
         cmocka_unit_test(test_pages),
         cmocka_unit_test(test_token),
         cmocka_unit_test(test_problem_bytes),
+        cmocka_unit_test(unsettled_claims_show_how_to_settle_them),
         cmocka_unit_test(test_http_statuses),
         cmocka_unit_test(test_problem_words),
         cmocka_unit_test(test_answers_without_record),

@@ -249,6 +249,14 @@ static void test_tokens_and_problems(void **state)
             OBEYS("problem", hf_api_answer(&j, HF_CONFIRM, &answer));
     }
     all_met("token");
+    struct hf_answer unknown = { .status = HF_OUTCOME_UNKNOWN,
+                                 .kind = HF_RECORD_CLAIM,
+                                 .claim = { .key = hf_str("k"),
+                                            .state = HF_CLAIM_UNKNOWN,
+                                            .fence = 7,
+                                            .begun_at = 1,
+                                            .lease_expires_at = 2 } };
+    OBEYS("problem", hf_api_answer(&j, HF_BEGIN, &unknown));
     all_met("problem");
 }
 

@@ -10,10 +10,10 @@
  *   - All workers but one may serve large tenants. They do not count as busy for small tenants,
  *     whose operations start at once.
  *
- * A tenant alone has as large batches as there can be, and all workers. Where commits wait for
- * standbys, the last worker that is free takes questions alone; and while the standbys are away,
- * each batch has questions alone or none. In a tenant's part the order is that of submission; order
- * keys (hf_op) keep it wherever an operation is passed over. */
+ * A tenant that is alone gets full batches and every worker. Where commits wait for standbys, the
+ * last free worker takes only reads; and while the standbys are away, a batch has only reads or
+ * only writes. The operations of a tenant are taken in the order of submission. If one is skipped,
+ * later ones with its order key (hf_op) wait too. */
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/hash.h"
@@ -336,8 +336,8 @@ static void batch_take(struct taking *t)
     r->in_flight += w->count;
 }
 
-/* Is there a worker with a connection that is idle or about to be? A worker without one lets it go
- * first, and wakes it. */
+/* Is there a worker with a connection that is idle or about to be? A worker without a connection
+ * wakes that worker and lets it go first. */
 static bool is_better_one(const struct hf_pool_worker *w)
 {
     bool found = false;
