@@ -15,6 +15,8 @@ mapfile -t units < <(files 'src/*.c' 'bench/*.c' 'proof/*.c')
 
 files 'src/*.[ch]' 'include/*.h' 'tests/*.[ch]' 'proof/*.[ch]' 'examples/*.[ch]' 'bench/*.[ch]' |
   xargs clang-format --dry-run -Werror || status=1
+! files 'src/*.[ch]' 'include/*.h' 'tests/*.[ch]' 'proof/*.[ch]' 'examples/*.[ch]' 'bench/*.[ch]' |
+  LC_ALL=C.UTF-8 xargs grep -nP '^.{101,}' || { echo "lint: lines of more than 100 columns" && status=1; }
 printf '%s\n' "${units[@]}" | xargs -P "$jobs" -n 4 clang-tidy -p build-dev --quiet 2>/dev/null || status=1
 cppcheck --quiet -j "$jobs" --std=c11 --enable=warning,portability,performance --inline-suppr --error-exitcode=1 \
   --suppress=missingIncludeSystem -I include -I src -I tests -I proof "${units[@]}" || status=1

@@ -158,8 +158,8 @@ static bool may_begin(struct hf_work *work, size_t count)
     }
     if (count > HF_BULK_LINES_MAX) {
         hf_work_refuse(work, 413, "batch-too-large", "Too many operations",
-                       "A bulk request has at most 8192 lines. Nothing was done. Send fewer lines "
-                       "in each request.");
+                       "A bulk request has at most " HF_BULK_LINES_TEXT
+                       " lines. Nothing was done. Send fewer lines in each request.");
         return false;
     }
     if (too_many_for_rate(work, count))

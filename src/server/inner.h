@@ -28,6 +28,9 @@
 #include <pthread.h>
 
 #define HF_BULK_LINES_MAX 8192
+#define HF_BULK_LINES_TEXT HF_BULK_QUOTE(HF_BULK_LINES_MAX) /* for sentences */
+#define HF_BULK_QUOTE(number) HF_BULK_QUOTED(number)
+#define HF_BULK_QUOTED(number) #number
 #define HF_STATUS_SLOTS 72 /* more than the highest hf_status */
 
 struct hf_server;

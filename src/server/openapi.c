@@ -95,7 +95,8 @@ static void body_add(struct hf_json *j, const struct hf_call *call)
     hf_json_object(j);
     if (batch)
         hf_openapi_text(j, "description",
-                        "One operation per line, at most 8192. Each line is decided by itself.");
+                        "One operation per line, at most " HF_BULK_LINES_TEXT
+                        ". Each line is decided by itself.");
     hf_json_name(j, "required");
     hf_json_bool(j, batch || call->field_count > 0);
     hf_json_name(j, "content");

@@ -1,5 +1,6 @@
 /* The schema of refusals, with all codes. */
 #include "api/problem.h"
+#include "server/inner.h"
 #include "server/openapi.h"
 
 /* clang-format off */
@@ -11,7 +12,7 @@ static const struct { const char *code; unsigned status; const char *title; } ow
                         "or address" },
     { "method-not-allowed", 405, "The path does not have this method; see Allow" },
     { "request-timeout", 408, "The request was sent too slowly" },
-    { "batch-too-large", 413, "More than 8192 operations, or more than the tenant's rate allows "
+    { "batch-too-large", 413, "More than " HF_BULK_LINES_TEXT " operations, or more than the tenant's rate allows "
                               "in 10 seconds" },
     { "body-too-large", 413, "The body exceeds the server's limit" },
     { "encoding-not-supported", 415, "A body in a Content-Encoding other than identity" },

@@ -1,4 +1,5 @@
-/* What a snapshot, a torn batch or a batch that cannot be read leaves behind, and what the next start makes of it. */
+/* What a snapshot, a torn batch or a batch that cannot be read leaves behind, and what the next
+ * start makes of it. */
 #include "engine/kit/engine.h"
 #include "support/test.h"
 

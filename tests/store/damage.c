@@ -1,4 +1,5 @@
-/* Damage that a start must see, and damage that fails only the requests that need the damaged part. */
+/* Damage that a start must see, and damage that fails only the requests that need the damaged
+ * part. */
 #include "engine/kit/engine.h"
 #include "store/kit/agree.h"
 #include "support/test.h"

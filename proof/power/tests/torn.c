@@ -1,4 +1,5 @@
-/* A batch that a power cut tore, and a file that cannot be read: neither is taken for what it is not. */
+/* A batch that a power cut tore, and a file that cannot be read: neither is taken for what it is
+ * not. */
 #include "simulate/disk.h"
 #include "support/test.h"
 

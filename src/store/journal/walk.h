@@ -48,9 +48,9 @@ enum hf_step { HF_STEP_BATCH, HF_STEP_END, HF_STEP_DAMAGE };
 enum hf_step hf_walk_step(struct hf_walk *w);
 void hf_walk_on(struct hf_walk *w);
 /* Is there proof that more was durable than what was read (doc/FORMAT.md, rule 2)? A header that
- * only the store can have made, anywhere from w->from on; or, in files without a seal key, a batch with a
- * higher sequence than the expected one from `position` on. Also true if something there cannot be
- * read: w->error. */
+ * only the store can have made, anywhere from w->from on; or, in files without a seal key, a batch
+ * with a higher sequence than the expected one from `position` on. Also true if something there
+ * cannot be read: w->error. */
 bool hf_walk_later(struct hf_walk *w, uint64_t position);
 
 /* Apply the entries of the batch at `position` to the tables; or, if holds_only, collect the
