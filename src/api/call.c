@@ -60,7 +60,8 @@ static const struct hf_call_field identity_fields[] = {
 };
 
 static const struct hf_call_field begin_fields[] = {
-    { "key", TEXT, true, NULL, "the key that is claimed", IN(key) },
+    { "key", TEXT, false, NULL,
+      "the key that is claimed; if it is left out, the header Idempotency-Key has it", IN(key) },
     { "fingerprint", TEXT, false, NULL,
       "identifies the work: the 64 hexadecimal digits of a SHA-256, or 1 to 1024 bytes that are "
       "hashed; either this or payload",

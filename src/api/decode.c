@@ -75,7 +75,8 @@ static enum hf_status header_key(const struct hf_call *call, const struct hf_api
 }
 
 /* A claim's key is in its body or its path. A header with another key is refused, because the
- * caller would later look for the claim under the wrong key. */
+ * caller would later look for the claim under the wrong key. A begin without a key in its body has
+ * the key of the header. */
 static enum hf_status claim_key(const struct hf_api_input *in, struct hf_bytes key,
                                 const struct hf_request *r, struct hf_api_fault *why)
 {
@@ -132,6 +133,9 @@ static enum hf_status fingerprint_put(struct hf_decoding *d, struct hf_bytes tex
 static enum hf_status begin_put(struct hf_decoding *d, struct hf_request *out)
 {
     const struct hf_got *fingerprint = hf_decode_got(d, "fingerprint");
+    if (!hf_decode_got(d, "key")->given && out->key.size == 0)
+        return hf_decode_refuse(d->why, "key: it is missing. Send a key that is the same for every "
+                                        "attempt and new for every new piece of work.");
     if (fingerprint->given == hf_decode_got(d, "payload")->given)
         return hf_decode_refuse(d->why, "fingerprint, payload: expected exactly one of the two.");
     return fingerprint->given ? fingerprint_put(d, fingerprint->text, out) : HF_OK;
@@ -202,7 +206,7 @@ enum hf_status hf_api_decode(const struct hf_call *call, const struct hf_api_inp
     *out = (struct hf_request){ .action = call->action, .tenant = in->tenant };
     struct hf_bytes key;
     enum hf_status status = header_key(call, in, arena, &key, why);
-    if (call->key)
+    if (call->key || call->action == HF_BEGIN) /* a begin may have its key in the body instead */
         out->key = key;
     if (status == HF_OK)
         status =

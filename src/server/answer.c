@@ -99,6 +99,17 @@ void hf_server_answer(struct hf_json *j, const struct hf_request *request,
         hf_api_answer(j, request->action, &result->answer);
 }
 
+/* When the key of the answer is forgotten; 0: it is not remembered, or its claim is not settled:
+ * that one is remembered until it is. */
+static hf_time remembered_until(const struct hf_work *work)
+{
+    const struct hf_answer *answer = &work->result.answer;
+    if (work->match.call->key)
+        return work->result.token.expires_at;
+    bool settled = answer->status == HF_OK && answer->kind == HF_RECORD_CLAIM;
+    return settled ? answer->claim.expires_at : 0;
+}
+
 void hf_render_answer(struct hf_work *work, struct hf_http_reply *reply)
 {
     const struct hf_result *result = &work->result;
@@ -119,9 +130,10 @@ void hf_render_answer(struct hf_work *work, struct hf_http_reply *reply)
         add_retry_after(reply, reply->status, hf_status_code(status));
     if (result->replayed || (action == HF_BEGIN && reply->status == 200))
         hf_buffer_add_text(reply->fields, "Idempotent-Replayed: true\r\n");
-    if (work->match.call->key && result->token.expires_at != 0) {
+    hf_time expires_at = remembered_until(work);
+    if (expires_at != 0) {
         char when[HF_TIME_TEXT];
-        hf_time_format(result->token.expires_at, when);
+        hf_time_format(expires_at, when);
         hf_buffer_add_text(reply->fields, "Idempotency-Expires: ");
         hf_buffer_add(reply->fields, when, HF_TIME_TEXT - 1);
         hf_buffer_add(reply->fields, "\r\n", 2);

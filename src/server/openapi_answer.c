@@ -53,8 +53,15 @@ static void success_headers_add(struct hf_json *j, const struct hf_call *call, u
     static const char *const none[] = { NULL };
     static const char *const keyed[] = { "Idempotency-Expires", "Idempotent-Replayed", NULL };
     static const char *const replayed[] = { "Idempotent-Replayed", NULL };
+    static const char *const expires[] = { "Idempotency-Expires", NULL };
+    bool settled = !first && (call->action == HF_BEGIN || call->action == HF_COMPLETE ||
+                              call->action == HF_FAIL || call->action == HF_GET_CLAIM);
+    bool replays = may_replay(call) && !first;
     if (call->kind == HF_CALL_DO)
-        headers_add(j, call->key ? keyed : may_replay(call) && !first ? replayed : none);
+        headers_add(j, call->key || (settled && replays) ? keyed
+                       : settled                         ? expires
+                       : replays                         ? replayed
+                                                         : none);
     else
         headers_add(j, hf_handler_of(call)->headers);
 }

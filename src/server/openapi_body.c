@@ -189,6 +189,8 @@ static void line_rules_add(struct hf_json *j, const struct hf_call *call, const 
     if (param)
         hf_json_text(j, param);
     required_add(j, call);
+    if (call->action == HF_BEGIN) /* a line has no header that could have the key */
+        hf_json_text(j, "key");
     hf_json_array_end(j);
     if (call->action == HF_BEGIN)
         begin_add(j);

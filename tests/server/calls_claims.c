@@ -54,18 +54,39 @@ static void a_claim_is_begun_completed_and_answered_again(void **state)
         "\",\"lease_expires_at\":\"*\",\"response\":{\"charge\":"
         "\"C1\",\"cents\":100},\"settled_at\":\"2023-11-14T22:13:21.000Z\",\"expires_at\":"
         "\"2023-11-15T22:13:21.000Z\"}";
+    const char *until = "2023-11-15T22:13:21.000Z";
     talk_is(&t, settled);
+    assert_string_equal(reply_field(&t.got, "Idempotency-Expires"), until);
     assert_int_equal(begin("pay-1", ""), 200);
     talk_is(&t, settled);
     assert_string_equal(reply_field(&t.got, "Idempotent-Replayed"), "true");
+    assert_string_equal(reply_field(&t.got, "Idempotency-Expires"), until);
     assert_int_equal(talk(&t, "GET /v1/claims/pay-1", NULL, NULL), 200);
     talk_is(&t, settled);
+    assert_string_equal(reply_field(&t.got, "Idempotency-Expires"), until);
     assert_null(reply_field(&t.got, "Idempotent-Replayed"));
     /* The answer lives for one window after it was settled, and the fence rises for ever. */
     clock_at(DAY + 999);
     assert_int_equal(begin("pay-1", ""), 200);
     clock_at(DAY + 1000);
     assert_true(started("pay-1", "") > fence);
+}
+
+static void the_header_may_have_the_key_of_a_begin(void **state)
+{
+    (void)state;
+    assert_int_equal(talk(&t, "POST /v1/claims", "\"pay 9\"", "{\"payload\":1,\"lease\":\"30s\"}"),
+                     201);
+    assert_string_equal(reply_text(&t.got, "key"), "pay 9");
+    assert_int_equal(talk(&t, "POST /v1/claims", NULL, "{\"key\":\"pay 9\",\"payload\":1}"), 409);
+    talk_refused(&t, 409, "in-progress");
+    assert_int_equal(talk(&t, "POST /v1/claims", "pay 9", "{\"key\":\"pay 9\",\"payload\":1}"),
+                     409);
+    talk_refused(&t, 409, "in-progress");
+    assert_int_equal(talk(&t, "POST /v1/claims", "other", "{\"key\":\"pay 9\",\"payload\":1}"),
+                     400);
+    assert_int_equal(talk(&t, "POST /v1/claims", NULL, "{\"payload\":1}"), 400);
+    assert_non_null(strstr(t.got.body, "key: it is missing."));
 }
 
 static void a_claim_in_progress_asks_to_wait(void **state)
@@ -544,6 +565,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CALLS_TEST(a_claim_is_begun_completed_and_answered_again),
+        CALLS_TEST(the_header_may_have_the_key_of_a_begin),
         CALLS_TEST(a_claim_in_progress_asks_to_wait),
         CALLS_TEST(an_abandoned_claim_is_unknown_until_somebody_settles_it),
         CALLS_TEST(an_abandoned_claim_is_taken_over_with_a_higher_fence),

@@ -322,7 +322,7 @@ static void test_fields(void **state)
     assert_string_equal(fields_of(HF_HTTP_POST, "/v1/guards/x/admit"), "identity! result");
     assert_string_equal(fields_of(HF_HTTP_GET, "/v1/guards/x/entries"), "limit cursor");
     assert_string_equal(fields_of(HF_HTTP_POST, "/v1/claims"),
-                        "key! fingerprint payload lease on_abandon");
+                        "key fingerprint payload lease on_abandon");
     assert_string_equal(fields_of(HF_HTTP_POST, "/v1/claims/x/complete"), "fence! response");
     assert_string_equal(fields_of(HF_HTTP_POST, "/v1/claims/x/fail"), "fence! retryable error");
     assert_string_equal(fields_of(HF_HTTP_POST, "/v1/claims/x/heartbeat"), "fence! lease");

@@ -440,7 +440,7 @@ static void test_begin(void **state)
         { "{\"key\":\"c\"}", "fingerprint, payload: expected exactly one of the two." },
         { "{\"key\":\"c\",\"payload\":1,\"fingerprint\":\"x\"}",
           "fingerprint, payload: expected exactly one of the two." },
-        { "{\"payload\":1}", "key: missing, expected a string." },
+        { "{\"payload\":1}", "key: it is missing. Send a key" },
         { "{\"key\":1,\"payload\":1}", "key: expected a string, got 1." },
         { "{\"key\":\"c\",\"fingerprint\":\"\"}", "fingerprint: expected 1 to 1024 bytes, got 0." },
         { "{\"key\":\"c\",\"fingerprint\":5}", "fingerprint: expected a string, got 5." },

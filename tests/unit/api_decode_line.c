@@ -149,7 +149,7 @@ static void test_keys(void **state)
     refused("{\"op\":\"complete\",\"fence\":1,\"client\":\"c\",\"sequence\":1}",
             "Unknown member \"client\"");
     refused("{\"op\":\"complete\",\"fence\":1}", "key: missing, expected a string.");
-    refused("{\"op\":\"begin\",\"payload\":1}", "key: missing, expected a string.");
+    refused("{\"op\":\"begin\",\"payload\":1}", "key: it is missing. Send a key");
     assert_int_equal(line("{\"op\":\"fail\",\"key\":\"a\\u0000b\",\"fence\":1}")->key.size, 3);
 }
 
