@@ -49,7 +49,9 @@ if command -v sqlite3 >/dev/null; then
 fi
 
 # One byte of the first batch, and the audit says so.
-printf '\377' | dd of="$HOLDFAST_DATA/journal-00000001.log" bs=1 seek=4200 conv=notrunc status=none
+byte=$(od -An -tu1 -j 4200 -N 1 "$HOLDFAST_DATA/journal-00000001.log")
+printf "\\$(printf %03o $((255 - byte)))" |
+    dd of="$HOLDFAST_DATA/journal-00000001.log" bs=1 seek=4200 conv=notrunc status=none
 "$holdfast" audit >"$dir/report" 2>&1 && fail "a changed byte is not noticed"
 grep -q '^DAMAGED' "$dir/report" || fail "$(head -3 "$dir/report")"
 echo ok

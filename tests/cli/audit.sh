@@ -128,7 +128,7 @@ json 'j.verdict !== "ok" && j.checks.find(c => c.name === "PC5").violations === 
 
 # ---- Damaged: what is whole is shown, and it is not called well ----
 cp -r store damaged
-printf 'x' | dd of=damaged/journal-00000001.log bs=1 seek=8300 conv=notrunc status=none
+flip damaged/journal-00000001.log 8300
 try 1 audit --data "$work/damaged"
 has out "journal-00000001.log"
 has out "CHAIN      INCOMPLETE"

@@ -295,7 +295,7 @@ try 0 audit --data "$work/remote"
 # ---- The audit's verdict and the state of an export come through ----
 serve --data "$work/damaged"
 for i in 1 2 3 4; do try 0 hold "d$i" --for q --duration 1h --key "d$i" --server "$url"; done
-printf 'x' | dd of="$work/damaged/journal-00000001.log" bs=1 seek=8300 conv=notrunc status=none
+flip "$work/damaged/journal-00000001.log" 8300
 try 1 audit --server "$url"
 has out "DAMAGED: the journal is damaged or was changed"
 try 1 audit --server "$url" --json

@@ -95,7 +95,7 @@ try 0 hold z --for b --duration 15m --key z1 --data "$work/full"
 # Damaged in the middle: refused, the place is named.
 cp -r store damaged
 journal=$(ls damaged/journal-*.log | head -1)
-printf 'x' | dd of="$journal" bs=1 seek=4200 conv=notrunc status=none
+flip "$journal" 4200
 try 3 list --data "$work/damaged"
 has err "store-damaged"
 has err "journal-00000001"

@@ -7,6 +7,7 @@
 #     same FILE FILE          must be equal, byte for byte
 #     json EXPRESSION         ./out must be JSON, and EXPRESSION over it (as j) must be true
 #     field NAME              that member of the JSON in ./out
+#     flip FILE AT            change the byte at that place, whatever it is
 #     finish                  say how many checks there were, and fail if one did
 
 hf=${HF_BUILD:?is the folder with the program}/holdfast
@@ -84,6 +85,12 @@ field() {
   echo "field $1" >&60
   read -r said <&61
   echo "$said"
+}
+
+flip() {
+  local byte
+  byte=$(od -An -tu1 -j "$2" -N 1 "$1")
+  printf "\\$(printf %03o $((255 - byte)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
 }
 
 finish() {
