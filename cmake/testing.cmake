@@ -20,12 +20,14 @@ endif()
 # left to run alone at the end. Most of them wait, for a disk or for a patience to run out: tools/test.sh runs more of
 # them at a time than there are cores.
 set(HF_LONG_TESTS worlds_worlds:60 simulate_seeds:50 cli_server_fails:38 power_keeping:30 crash_kills:28 server_floods:27
-  postgres_doubt:75 postgres_replicated:57 postgres_silent:37 postgres_failover:28 fault_server:25
+  postgres_doubt:75 postgres_locked:61 postgres_replicated:57 postgres_silent:37 postgres_cancelled:34 postgres_failover:28
+  fault_server:25
   postgres_removed:22 cli_server:22 models_models:20 server_storage:20 server_patience:17
   store_recovery:16 store_faults:15
   power_plain:13 power_planted:13 power_closing:13 fault_maintain:13 server_stopping:13 judge_library:12
   engine_reopen:12 fault_open:12 cli_usage:11 cli_bench:10 server_pipelines:19 server_crowd:9 server_restart:9
-  engine_lists:18 audit_hostile:8 engine_threads:7 http_chunk:7)
+  engine_lists:18 store_agree_files:13 fault_postgres:10 postgres_many:10 postgres_audit:10 server_fair:9 server_shares:9
+  install_embed:9 server_wire:9 server_examples:9 cli_holds:9 audit_hostile:8 engine_threads:7 engine_quotas:7 http_chunk:7)
 
 # lld links a test program in a third of the time that GNU ld takes, and there are many.
 find_program(HF_LLD ld.lld)
