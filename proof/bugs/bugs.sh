@@ -109,7 +109,7 @@ folder_of() { # PROGRAM: where in the build folder it is
 # Settings that the folder already has stay, so nothing is compiled again because of them.
 (cd "$root" && cmake --preset release -DHF_TESTS=ON) >/dev/null
 # shellcheck disable=SC2046
-cmake --build "$build" -j "$jobs" --target $(for name in $names; do needed "$name"; done | xargs -n 1 | sort -u) \
+cmake --build "$build" -j "$jobs" --target holdfast-simulate $(for name in $names; do needed "$name"; done | xargs -n 1 | sort -u) \
   -- --no-print-directory >"$work/build" 2>&1 || { cat "$work/build"; exit 1; }
 cc=$(sed -n 's/^CMAKE_C_COMPILER:[A-Z]*=//p' "$build/CMakeCache.txt")
 
