@@ -14,30 +14,6 @@ enum { BLOCK = 4096, SECTOR = 512, SEGMENT = 65536, LARGE = 20000, LARGER = 4500
 
 static struct files files;
 
-/* A batch in the files. */
-struct place {
-    struct file *file;
-    size_t at, length;
-    uint64_t sequence;
-};
-
-/* The batch with this sequence; 0: the newest. */
-static struct place batch(uint64_t sequence)
-{
-    struct place found = { .file = NULL };
-    for (size_t i = 0; i < files.count; i++) {
-        struct file *f = &files.list[i];
-        for (size_t at = BLOCK; file_ends(f, ".log") && at < f->size; at += BLOCK) {
-            uint64_t n = hf_get64(f->data + at + 8);
-            if (memcmp(f->data + at, "HFB2", 4) == 0 &&
-                (sequence ? n == sequence : n > found.sequence))
-                found = (struct place){ f, at, hf_get32(f->data + at + 4), n };
-        }
-    }
-    assert_non_null(found.file);
-    return found;
-}
-
 /* One write of `size` bytes that are not zeros: a part of it is never the whole. */
 static void write_large(struct kit *k, size_t size)
 {
@@ -70,7 +46,7 @@ static struct kit *story(bool next)
     kit_close(k);
     kit_remove(k, "closed");
     files_load(&files, k->dir);
-    last = batch(0);
+    last = place_of_batch(&files, 0);
     assert_true(last.length > LARGE);
     assert_int_equal(last.at == BLOCK, next);
     assert_int_equal(strcmp(last.file->name, "journal-00000001.log") != 0, next);
@@ -86,7 +62,7 @@ static void story_end(struct kit *k)
 /* So much of the last batch came to the disk, in sectors. */
 static void tear(size_t sectors)
 {
-    struct place last = batch(0);
+    struct place last = place_of_batch(&files, 0);
     assert_true(sectors * SECTOR < last.length);
     memset(last.file->data + last.at + sectors * SECTOR, 0,
            last.file->size - last.at - sectors * SECTOR);
@@ -131,7 +107,7 @@ static void a_torn_batch_is_the_end_and_its_header_proves_those_before(void **st
         for (size_t sectors = 1; sectors < LARGE / SECTOR; sectors += 13) {
             struct kit *k = story(next);
             tear(sectors);
-            struct place n = batch(batch(0).sequence - 1);
+            struct place n = place_of_batch(&files, place_of_batch(&files, 0).sequence - 1);
             /* By itself it is what a power cut leaves. */
             assert_true(look(k, "a torn batch").opens);
             files_put(&files, k->dir);
@@ -150,7 +126,7 @@ static void the_header_of_the_next_segment_proves_those_before(void **state)
 {
     (void)state;
     struct kit *k = story(true);
-    struct place last = batch(0), n = batch(last.sequence - 1);
+    struct place last = place_of_batch(&files, 0), n = place_of_batch(&files, last.sequence - 1);
     memset(last.file->data + BLOCK, 0, last.file->size - BLOCK);
     assert_true(look(k, "the header alone").opens);
     files_put(&files, k->dir);
@@ -182,12 +158,12 @@ static void a_first_batch_without_its_header_is_damage(void **state)
     (void)state;
     for (int next = 0; next < 2; next++) {
         struct kit *k = story(next);
-        struct place last = batch(next ? 0 : 1);
+        struct place last = place_of_batch(&files, next ? 0 : 1);
         assert_int_equal(last.at, BLOCK);
         if (!next) { /* the first batch alone */
             memset(last.file->data + 2 * BLOCK, 0, last.file->size - 2 * BLOCK);
             first_alone();
-            last = batch(1);
+            last = place_of_batch(&files, 1);
         }
         for (size_t at = 0; at < 160; at += 3) {
             last.file->data[at] ^= 1;
@@ -258,7 +234,7 @@ static void a_header_without_its_tag_proves_nothing(void **state)
 {
     (void)state;
     struct kit *k = story(false);
-    struct place last = batch(0), n = batch(last.sequence - 1);
+    struct place last = place_of_batch(&files, 0), n = place_of_batch(&files, last.sequence - 1);
     tear(1);
     last.file->data[last.at + 104] ^= 1;
     rot(k, &n, false);
@@ -277,7 +253,7 @@ static void what_a_clearing_has_left_proves_nothing(void **state)
     static unsigned char torn[SEGMENT];
     char name[256];
     tear(20);
-    struct place last = batch(0);
+    struct place last = place_of_batch(&files, 0);
     assert_true(last.file->size <= sizeof torn);
     memcpy(torn, last.file->data, last.file->size);
     snprintf(name, sizeof name, "%s", last.file->name);
@@ -291,13 +267,13 @@ static void what_a_clearing_has_left_proves_nothing(void **state)
     kit_remove(k, "closed");
     files_load(&files, k->dir);
     struct file *stale = files_find(&files, name);
-    assert_int_equal(batch(0).sequence, sequence + 2);
-    assert_true(batch(0).file != stale);
+    assert_int_equal(place_of_batch(&files, 0).sequence, sequence + 2);
+    assert_true(place_of_batch(&files, 0).file != stale);
     for (uint64_t n = sequence; n <= sequence + 2; n++)
         for (size_t from = 0; from < sizeof left / sizeof *left; from++) {
             /* The newest batches are not there yet. */
             memset(stale->data, 0, stale->size);
-            struct place end = batch(n);
+            struct place end = place_of_batch(&files, n);
             unsigned char *kept = malloc(end.file->size);
             memcpy(kept, end.file->data, end.file->size);
             memset(end.file->data + end.at + (n == sequence ? 0 : end.length / 2), 0,
@@ -317,7 +293,8 @@ static void the_next_batch_in_its_place(void **state)
     (void)state;
     for (int next = 0; next < 2; next++) {
         struct kit *k = story(next);
-        struct place last = batch(0), before = batch(last.sequence - 1);
+        struct place last = place_of_batch(&files, 0),
+                     before = place_of_batch(&files, last.sequence - 1);
         size_t size = next ? BLOCK : last.length;
         unsigned char *from = last.file->data + (next ? 0 : last.at);
         assert_true(before.length <= BLOCK);

@@ -14,30 +14,6 @@ enum { BLOCK = 4096, SECTOR = 512, SEGMENT = 65536, NOTE = 136, NOTE_OLD = 64, H
 
 static struct files files;
 
-/* A batch in the files. */
-struct place {
-    struct file *file;
-    size_t at, length;
-    uint64_t sequence;
-};
-
-/* The batch with this sequence; 0: the newest. */
-static struct place batch(uint64_t sequence)
-{
-    struct place found = { .file = NULL };
-    for (size_t i = 0; i < files.count; i++) {
-        struct file *f = &files.list[i];
-        for (size_t at = BLOCK; file_ends(f, ".log") && at < f->size; at += BLOCK) {
-            uint64_t n = hf_get64(f->data + at + 8);
-            if (memcmp(f->data + at, "HFB2", 4) == 0 &&
-                (sequence ? n == sequence : n > found.sequence))
-                found = (struct place){ f, at, hf_get32(f->data + at + 4), n };
-        }
-    }
-    assert_non_null(found.file);
-    return found;
-}
-
 static struct kit *begin(void)
 {
     struct kit *k = kit_make();
@@ -129,7 +105,8 @@ static void a_batch_inside_the_one_before(void **state)
         put(k, "d", 300);
         killed(k);
         assert_true(look(k, "a kill").opens);
-        struct place last = batch(0), n = batch(last.sequence - 1);
+        struct place last = place_of_batch(&files, 0),
+                     n = place_of_batch(&files, last.sequence - 1);
         assert_true(n.length > 2 * BLOCK);
         land(take(&last), n.file, n.at + at);
         refused(k, "the last batch inside the one before");
@@ -144,7 +121,7 @@ static void the_last_batch_in_free_space(void **state)
         struct kit *k = begin_small();
         put(k, "c", 300);
         killed(k);
-        struct place last = batch(0);
+        struct place last = place_of_batch(&files, 0);
         struct file *f = next ? files_find(&files, "journal-00000002.log") : last.file;
         assert_non_null(f);
         land(take(&last), f, next ? BLOCK : last.at + 3 * BLOCK);
@@ -162,7 +139,7 @@ static void a_stale_sector_of_a_torn_longer_batch(void **state)
     struct kit *k = begin_small();
     put(k, "long", 20000);
     killed(k);
-    struct place n = batch(0);
+    struct place n = place_of_batch(&files, 0);
     char name[256];
     snprintf(name, sizeof name, "%s", n.file->name);
     memset(n.file->data + n.at + 3 * BLOCK, 0, n.file->size - n.at - 3 * BLOCK);
@@ -175,7 +152,7 @@ static void a_stale_sector_of_a_torn_longer_batch(void **state)
     put(k, "d", 300);
     put(k, "e", 100);
     killed(k);
-    assert_int_equal(batch(0).sequence, n.sequence + 2);
+    assert_int_equal(place_of_batch(&files, 0).sequence, n.sequence + 2);
     memcpy(files_find(&files, name)->data + n.at, stale, SECTOR);
     refused(k, "a stale sector");
     end(k);
@@ -188,7 +165,7 @@ static void a_batch_in_the_block_of_a_header(void **state)
     put(k, "c", 100);
     put(k, "d", 300);
     killed(k);
-    struct place last = batch(0), n = batch(last.sequence - 1);
+    struct place last = place_of_batch(&files, 0), n = place_of_batch(&files, last.sequence - 1);
     n.file->data[n.at + 130] ^= 4;
     land(take(&last), files_find(&files, "journal-00000002.log"), 0);
     refused(k, "rot, and the next batch on the first block of the next segment");
@@ -205,8 +182,8 @@ static void a_batch_on_the_header_of_its_segment(void **state)
     put(k, "c", 20000);
     put(k, "d", 9000);
     killed(k);
-    struct place last = batch(0);
-    assert_int_equal(batch(last.sequence - 1).at, BLOCK);
+    struct place last = place_of_batch(&files, 0);
+    assert_int_equal(place_of_batch(&files, last.sequence - 1).at, BLOCK);
     assert_string_equal(last.file->name, "journal-00000002.log");
     land(take(&last), last.file, 0);
     refused(k, "the last batch on the header of its segment");
@@ -225,7 +202,7 @@ static void a_batch_in_the_unused_end_of_an_older_segment(void **state)
     put(k, "d", 300);
     put(k, "e", 300);
     killed(k);
-    struct place last = batch(0), n = batch(last.sequence - 1);
+    struct place last = place_of_batch(&files, 0), n = place_of_batch(&files, last.sequence - 1);
     struct file *first = files_find(&files, "journal-00000001.log");
     assert_true(n.file != first && n.at > BLOCK);
     n.file->data[n.at + 130] ^= 4;
@@ -242,7 +219,8 @@ static void a_batch_between_two_blocks(void **state)
         put(k, "c", 100);
         put(k, "d", 300);
         killed(k);
-        struct place last = batch(0), n = batch(last.sequence - 1);
+        struct place last = place_of_batch(&files, 0),
+                     n = place_of_batch(&files, last.sequence - 1);
         land(take(&last), n.file, n.at - before);
         refused(k, "the last batch, some sectors before the one before it");
         end(k);

@@ -1,5 +1,7 @@
 #include "store/kit/agree.h"
 
+#include "base/bytes.h"
+
 #include "support/test.h"
 
 #include <dirent.h>
@@ -144,4 +146,21 @@ struct agreed agree(struct kit *k, const char *what, const char *name, size_t at
                  at, verdicts[got.verdict], audit_why.text,
                  got.opens ? "takes it" : "refuses it: ", why.text);
     return got;
+}
+
+struct place place_of_batch(struct files *files, uint64_t sequence)
+{
+    enum { BLOCK = 4096 };
+    struct place found = { .file = NULL };
+    for (size_t i = 0; i < files->count; i++) {
+        struct file *f = &files->list[i];
+        for (size_t at = BLOCK; file_ends(f, ".log") && at < f->size; at += BLOCK) {
+            uint64_t n = hf_get64(f->data + at + 8);
+            if (memcmp(f->data + at, "HFB2", 4) == 0 &&
+                (sequence ? n == sequence : n > found.sequence))
+                found = (struct place){ f, at, hf_get32(f->data + at + 4), n };
+        }
+    }
+    assert_non_null(found.file);
+    return found;
 }

@@ -49,4 +49,13 @@ struct agreed {
  * for the message. */
 struct agreed agree(struct kit *k, const char *what, const char *name, size_t at);
 
+/* A batch in the files. */
+struct place {
+    struct file *file;
+    size_t at, length;
+    uint64_t sequence;
+};
+/* The batch with this sequence; 0: the newest. It must be there. */
+struct place place_of_batch(struct files *files, uint64_t sequence);
+
 #endif
