@@ -16,7 +16,8 @@
 #   caught-by: histories                    clients of a server that is killed see what cannot be
 #                                           (proof/crash), within four rounds of three kills
 #   caught-by: test NAME [VARIABLE=VALUE [or VARIABLE=VALUE]...]
-#                                           this test fails; with "or", in one of these runs
+#                                           this test program fails; with "or", in one of these runs;
+#                                           HF_TEST=TEST runs only that test of the program
 #
 # A bug with several lines "caught-by" has to be caught by each of them.
 #
@@ -253,10 +254,12 @@ one() { # NAME: writes a row
   { echo "without a bug it finds one:"; cat "$work/clean.all"; exit 1; }
 seq 50 | while read -r seed; do echo 0 >"$work/clean.seed-$seed.code"; done
 
-# Tests wait more than they work: they begin, so that none is left to run alone at the end.
+# Tests wait more than they work, so more of them run at once. They begin, so that none is left to
+# run alone at the end.
 for name in $names; do echo "$(grep -c '^test' "$work/$name/means") $name"; done | sort -k 1,1nr -s >"$work/order"
-while read -r _ name; do
-  while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do wait -n || true; done
+while read -r tests name; do
+  at_once=$((tests > 0 ? 3 * jobs : jobs))
+  while [ "$(jobs -rp | wc -l)" -ge $at_once ]; do wait -n || true; done
   one "$name" </dev/null &
 done <"$work/order"
 wait
