@@ -139,6 +139,7 @@ static void without_create_there_must_be_a_database_with_a_store(void **state)
     if (!k->remote)
         skip();
     kit_leave(k);
+    both_absent();
     k->options.no_create = true;
     for (int i = 0; i < 2; i++) { /* nothing was made by the first */
         assert_int_equal(opened(k->dir, &k->options, &why), HF_STORE_ABSENT);

@@ -22,10 +22,37 @@ struct postgres *both_cluster(void)
     return &p;
 }
 
-void both_empty(void)
+static bool made; /* the schema is there */
+
+void both_absent(void)
 {
+    made = false;
     if (both_is_postgres())
         postgres_run(both_cluster(), "DROP SCHEMA IF EXISTS holdfast CASCADE");
+}
+
+/* Deleting the rows takes a tenth of the time of making the schema again. What is left is as in a
+ * store that was just made: its configuration has not been recorded yet. */
+void both_empty(void)
+{
+    if (!both_is_postgres())
+        return;
+    if (!made) {
+        struct hf_db *db;
+        struct hf_options options = { .postgres = postgres_conninfo(both_cluster()) };
+        assert_int_equal(hf_open(NULL, &options, &db, NULL), HF_OK);
+        hf_close(db);
+        made = true;
+    }
+    postgres_run(
+        both_cluster(),
+        "DO $$ DECLARE t text; BEGIN FOR t IN SELECT oid::regclass FROM pg_class WHERE "
+        "relnamespace = 'holdfast'::regnamespace AND relkind = 'r' AND relname NOT IN "
+        "('migration', 'store') LOOP EXECUTE 'DELETE FROM ' || t; END LOOP; FOR t IN SELECT "
+        "oid::regclass FROM pg_class WHERE relnamespace = 'holdfast'::regnamespace AND relkind = "
+        "'S' LOOP EXECUTE 'ALTER SEQUENCE ' || t || ' RESTART'; END LOOP; END $$; "
+        "UPDATE holdfast.store SET idempotency_window_ms = 86400000, token_max_length = 256, "
+        "registry_strict = false, program = 'none'");
 }
 
 static PGconn *holder; /* of the lock, which goes with its session */

@@ -16,6 +16,8 @@ struct postgres *both_cluster(void);
 /* Throw away all that the store in the database has. No one may have it open. Nothing if the store
  * is in files. */
 void both_empty(void);
+/* The same, and the database has no store any more. */
+void both_absent(void);
 
 /* From now on the store cannot commit: the journal's table is locked. Only on PostgreSQL. Returns
  * when that has begun. A request that waits for longer than six seconds is refused. */
