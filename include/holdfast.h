@@ -237,12 +237,13 @@ struct hf_seen {
  *   begin ▶ STARTED ──complete──▶ COMPLETED                              │
  *              ├────── fail, for good ──▶ FAILED                         │
  *              ├────── fail, retryable ─▶ RETRYABLE ──begin──▶ STARTED   │
- *              └ ─ ─ ─ lease ran out ─ ─ ▶ UNKNOWN (shown, never stored) ┘
+ *              └ ─ abandon, or lease ran out ─ ▶ UNKNOWN (shown, never stored) ┘
  *
- * If the lease runs out before the claim is settled, the outcome is unknown. The holder of the
- * current fence may still complete, fail or heartbeat: that is how an operator or a program settles
- * the claim. A settled claim is remembered for one idempotency window; an unsettled claim is never
- * removed. */
+ * If the lease runs out before the claim is settled, the outcome is unknown. A worker that does not
+ * know what happened says so with abandon, which ends the lease at once. The holder of the current
+ * fence may still complete, fail or heartbeat: that is how an operator or a program settles the
+ * claim. A settled claim is remembered for its retention, and then the key is new: "once" is a
+ * promise until then. An unsettled claim is never removed. */
 enum hf_claim_state {
     HF_CLAIM_STARTED = 1,
     HF_CLAIM_COMPLETED = 2,
@@ -260,9 +261,10 @@ struct hf_claim {
     enum hf_abandon on_abandon;
     uint64_t fence; /* rises with each begin of a key, for ever */
     int64_t lease_ms;
-    hf_time begun_at, lease_expires_at;
-    hf_time settled_at, expires_at; /* 0 until settled */
-    struct hf_bytes response;       /* of complete; the error of fail */
+    int64_t retention_ms;                /* 0: the idempotency window when it is settled */
+    hf_time begun_at, lease_expires_at;  /* UNKNOWN: it has been so since lease_expires_at */
+    hf_time settled_at, expires_at;      /* 0 until settled */
+    struct hf_bytes response;            /* of complete; the error of fail */
 };
 
 /* A lease grants authority over a name, with a fence that only rises. */
@@ -357,6 +359,7 @@ enum hf_action {
     /* K lease (name, and the fence if it is held) -> lease, its last state; HF_LEASE_HELD if it is
      * held and no fence was given */
     HF_DELETE_LEASE = 22,
+    HF_ABANDON = 23,      /*    settle       -> claim, UNKNOWN; .key is the claim's key */
     HF_SWEEP = 32,        /*    not for requests: the store expired an overdue hold */
     HF_CONFIGURE = 33,    /*    not for requests: the store was opened with another configuration */
     HF_GET_HOLD = 64,     /*    hold         -> hold */
@@ -430,6 +433,7 @@ struct hf_request {
             struct hf_bytes payload;                  /* hashed to the fingerprint, unless ... */
             const uint8_t *fingerprint;               /* ... HF_DIGEST_SIZE bytes are given here */
             int64_t lease_ms;                         /* 0: 60 s */
+            int64_t retention_ms;                     /* 0: the idempotency window */
             enum hf_abandon on_abandon;
         } begin;
         struct {
@@ -482,8 +486,8 @@ enum hf_record {
 /* The limit that caused an HF_STORAGE_FAILURE. At a memory limit and at a quota, endings are still
  * accepted: confirm, release and expire of a held hold, complete and fail of a claim (with a
  * response of up to 1 KiB; longer ones, and reversals, while their reserve lasts, a sixteenth of
- * the limit), heartbeat, renew and return, and the deletion of registers and leases. On a full disk
- * they are accepted while their reserve at the end of the last segment lasts. */
+ * the limit), abandon, heartbeat, renew and return, and the deletion of registers and leases. On a
+ * full disk they are accepted while their reserve at the end of the last segment lasts. */
 enum hf_limit {
     HF_LIMIT_NONE = 0,
     HF_LIMIT_DISK = 1,           /* no disk space for the next segment of the journal */

@@ -30,9 +30,9 @@ bool judge_claim_same(const struct hf_claim *a, const struct hf_claim *b)
     return judge_bytes_equal(a->tenant, b->tenant) && judge_bytes_equal(a->key, b->key) &&
            memcmp(a->fingerprint, b->fingerprint, HF_DIGEST_SIZE) == 0 && a->state == b->state &&
            a->on_abandon == b->on_abandon && a->fence == b->fence && a->lease_ms == b->lease_ms &&
-           a->begun_at == b->begun_at && a->lease_expires_at == b->lease_expires_at &&
-           a->settled_at == b->settled_at && a->expires_at == b->expires_at &&
-           judge_bytes_equal(a->response, b->response);
+           a->retention_ms == b->retention_ms && a->begun_at == b->begun_at &&
+           a->lease_expires_at == b->lease_expires_at && a->settled_at == b->settled_at &&
+           a->expires_at == b->expires_at && judge_bytes_equal(a->response, b->response);
 }
 
 /* The claim in the answer should be this one. needed: a refusal may leave it out. */
@@ -81,6 +81,7 @@ static void started(struct judge_step *s, struct judge_record *key, const uint8_
                                       .on_abandon = q->begin.on_abandon,
                                       .fence = fence,
                                       .lease_ms = lease,
+                                      .retention_ms = q->begin.retention_ms,
                                       .begun_at = s->now,
                                       .lease_expires_at = s->now + lease };
     memcpy(b->key.claim.fingerprint, fingerprint, HF_DIGEST_SIZE);
@@ -119,6 +120,7 @@ void judge_rule_begin(struct judge_step *s)
     const struct hf_request *q = &s->op->request;
     int policy = (int)q->begin.on_abandon;
     if (!key_valid(s) || q->begin.lease_ms < 0 || q->begin.lease_ms > HF_DURATION_MAX_MS ||
+        q->begin.retention_ms < 0 || q->begin.retention_ms > HF_DURATION_MAX_MS ||
         policy < HF_ABANDON_UNKNOWN || policy > HF_ABANDON_RETRY) {
         judge_allow(s, JUDGE_IS(HF_INVALID_REQUEST), "the request is malformed");
         return;
@@ -147,7 +149,9 @@ static void settled(struct judge_step *s, struct judge_record *key)
     const struct hf_request *q = &s->op->request;
     struct judge_body *b = judge_change(s, key);
     struct hf_claim *c = &b->key.claim;
-    if (q->action == HF_HEARTBEAT) {
+    if (q->action == HF_ABANDON) {
+        c->lease_expires_at = s->now;
+    } else if (q->action == HF_HEARTBEAT) {
         c->lease_ms = q->settle.lease_ms ? q->settle.lease_ms : c->lease_ms;
         c->lease_expires_at = s->now + c->lease_ms;
     } else {
@@ -155,8 +159,9 @@ static void settled(struct judge_step *s, struct judge_record *key)
                    : q->settle.retryable    ? HF_CLAIM_RETRYABLE
                                             : HF_CLAIM_FAILED;
         c->settled_at = s->now;
-        c->expires_at = s->now + s->j->rules.idempotency_window_ms;
-        if (s->quiet) /* the window may be another by now */
+        c->expires_at =
+            s->now + (c->retention_ms ? c->retention_ms : s->j->rules.idempotency_window_ms);
+        if (s->quiet && !c->retention_ms) /* the window may be another by now */
             c->expires_at = s->op->answer.claim.expires_at;
         c->response = q->settle.response;
     }
@@ -172,7 +177,7 @@ static void settled_before(struct judge_step *s, const struct hf_claim *c)
     enum hf_claim_state state = q->action == HF_COMPLETE ? HF_CLAIM_COMPLETED
                                 : q->settle.retryable    ? HF_CLAIM_RETRYABLE
                                                          : HF_CLAIM_FAILED;
-    if (q->action == HF_HEARTBEAT) {
+    if (q->action == HF_HEARTBEAT || q->action == HF_ABANDON) {
         judge_allow(s, JUDGE_IS(HF_NOT_HELD), "the claim is settled");
     } else if (c->state == state && judge_bytes_equal(c->response, q->settle.response)) {
         judge_allow(s, JUDGE_IS(HF_OK), "the same end, told again");
@@ -210,6 +215,9 @@ void judge_rule_settle(struct judge_step *s)
                     "this fence was never given out");
     } else if (c->state != HF_CLAIM_STARTED) {
         settled_before(s, c);
+    } else if (q->action == HF_ABANDON && s->now >= c->lease_expires_at) {
+        judge_allow(s, JUDGE_IS(HF_OK), "the claim is unknown, and stays so since then");
+        shown(s, c, true);
     } else if (judge_allow(s, JUDGE_IS(HF_OK), "whoever has the current fence settles the claim")) {
         settled(s, key);
     }
@@ -235,7 +243,6 @@ void judge_rule_get_claim(struct judge_step *s)
     const struct hf_claim *c = judge_claim_alive(key, s->now);
     if (!c)
         judge_allow(s, JUDGE_IS(HF_NOT_KNOWN), "nobody remembers such a claim");
-    else if (judge_allow(s, JUDGE_IS(HF_OK),
-                         "a claim is remembered until one window after it was settled"))
+    else if (judge_allow(s, JUDGE_IS(HF_OK), "a claim is remembered until its retention is over"))
         shown(s, c, true);
 }

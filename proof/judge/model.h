@@ -252,7 +252,7 @@ void judge_rule_set_guard(struct judge_step *s);
 void judge_rule_get_guard(struct judge_step *s);
 void judge_rule_identity(struct judge_step *s); /* check, record, admit */
 void judge_rule_begin(struct judge_step *s);
-void judge_rule_settle(struct judge_step *s); /* complete, fail, heartbeat */
+void judge_rule_settle(struct judge_step *s); /* complete, fail, heartbeat, abandon */
 void judge_rule_get_claim(struct judge_step *s);
 void judge_rule_grant(struct judge_step *s);
 void judge_rule_renew(struct judge_step *s); /* and return */

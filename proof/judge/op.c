@@ -305,6 +305,7 @@ const char *judge_action_name(enum hf_action action)
                                          [HF_APPLY] = "apply",
                                          [HF_DELETE_REGISTER] = "delete_register",
                                          [HF_DELETE_LEASE] = "delete_lease",
+                                         [HF_ABANDON] = "abandon",
                                          [HF_GET_HOLD] = "get_hold",
                                          [HF_GET_RESOURCE] = "get_resource",
                                          [HF_GET_GUARD] = "get_guard",

@@ -24,6 +24,7 @@ static const struct {
     { HF_COMPLETE, SORT_WRITE, judge_rule_settle },
     { HF_FAIL, SORT_WRITE, judge_rule_settle },
     { HF_HEARTBEAT, SORT_WRITE, judge_rule_settle },
+    { HF_ABANDON, SORT_WRITE, judge_rule_settle },
     { HF_GRANT, SORT_KEYED, judge_rule_grant },
     { HF_RENEW, SORT_WRITE, judge_rule_renew },
     { HF_RETURN, SORT_WRITE, judge_rule_renew },
@@ -79,7 +80,8 @@ static bool can_be_ended(struct judge_step *s)
     case HF_RELEASE: return judge_hold_can_end(s);
     case HF_COMPLETE:
     case HF_FAIL:
-    case HF_HEARTBEAT: return judge_claim_can_end(s);
+    case HF_HEARTBEAT:
+    case HF_ABANDON: return judge_claim_can_end(s);
     case HF_RENEW:
     case HF_RETURN: return judge_lease_can_end(s);
     default: return false;

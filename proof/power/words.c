@@ -107,6 +107,7 @@ static void add_claim(uint64_t *hash, const struct hf_claim *c)
     add(hash, (uint64_t)c->on_abandon);
     add(hash, c->fence);
     add_time(hash, c->lease_ms);
+    add_time(hash, c->retention_ms);
     add_time(hash, c->begun_at);
     add_time(hash, c->lease_expires_at);
     add_time(hash, c->settled_at);

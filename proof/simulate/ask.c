@@ -156,7 +156,7 @@ static uint64_t fence_by(enum sim_fence how, uint64_t newest)
 
 static uint64_t newest_fence(const struct sim_step *s, const struct sim_known *known)
 {
-    if (s->action >= HF_BEGIN && s->action <= HF_HEARTBEAT)
+    if ((s->action >= HF_BEGIN && s->action <= HF_HEARTBEAT) || s->action == HF_ABANDON)
         return s->key_kind == SIM_KEY_CLAIM ? known->claims[s->tenant][s->key] : 1;
     return s->thing < SIM_THINGS_MAX ? known->leases[s->tenant][s->thing] : 0;
 }
@@ -301,9 +301,12 @@ static void make_claim(const struct sim_step *s, const struct sim_shown *known,
         r->begin.payload = filled(arena, 8, s->who);
         r->begin.lease_ms = s->amount;
         r->begin.on_abandon = s->variant & 1 ? HF_ABANDON_RETRY : HF_ABANDON_UNKNOWN;
+        r->begin.retention_ms = s->variant & 2 ? 1 + (int64_t)s->size * 100 : 0;
         return;
     }
     r->settle.fence = known->fence;
+    if (r->action == HF_ABANDON)
+        return;
     r->settle.response = filled(arena, s->size, s->draw);
     r->settle.retryable = s->variant & 1;
     r->settle.lease_ms = r->action == HF_HEARTBEAT ? s->amount : 0;
@@ -357,7 +360,8 @@ static void make_more(struct sim_ask *ask, const struct sim_mix *mix, const stru
     case HF_BEGIN:
     case HF_COMPLETE:
     case HF_FAIL:
-    case HF_HEARTBEAT: make_claim(s, known, arena, r); break;
+    case HF_HEARTBEAT:
+    case HF_ABANDON: make_claim(s, known, arena, r); break;
     case HF_GRANT:
     case HF_RENEW:
     case HF_RETURN:

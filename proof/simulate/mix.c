@@ -18,7 +18,7 @@ static const struct group {
       { 30, 8, 8, 4, 4, 2 } },
     { { HF_PLACE_HOLD, HF_CONFIRM, HF_REVERSE }, { 20, 14, 8 } },
     { { HF_SET_GUARD, HF_CHECK, HF_RECORD, HF_ADMIT }, { 1, 6, 8, 12 } },
-    { { HF_BEGIN, HF_COMPLETE, HF_FAIL, HF_HEARTBEAT }, { 14, 6, 4, 3 } },
+    { { HF_BEGIN, HF_COMPLETE, HF_FAIL, HF_HEARTBEAT, HF_ABANDON }, { 14, 6, 4, 3, 2 } },
     { { HF_GRANT, HF_RENEW, HF_RETURN, HF_DELETE_LEASE }, { 8, 4, 4, 1 } },
     { { HF_WRITE, HF_DELETE_REGISTER }, { 12, 2 } },
     { { HF_MERGE, HF_DELETE_REGISTER }, { 10, 1 } },

@@ -339,6 +339,7 @@ static void draw_parameters(struct draft *d, struct sim_step *s)
     case HF_COMPLETE:
     case HF_FAIL:
     case HF_HEARTBEAT:
+    case HF_ABANDON:
     case HF_GET_CLAIM: draw_claim(d, s); break;
     case HF_GRANT: s->amount = span(d, m->lease_ms_max); break;
     case HF_DELETE_LEASE: s->fence = fence_maybe(d); break;

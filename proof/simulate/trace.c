@@ -73,6 +73,7 @@ static void add_claim(struct sim_trace *t, const struct hf_claim *c)
     sim_trace_number(t, c->state);
     sim_trace_number(t, c->fence);
     sim_trace_number(t, (uint64_t)c->lease_expires_at);
+    sim_trace_number(t, (uint64_t)c->retention_ms);
     sim_trace_number(t, (uint64_t)c->expires_at);
     sim_trace_bytes(t, c->response);
 }

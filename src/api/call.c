@@ -76,6 +76,10 @@ static const struct hf_call_field begin_fields[] = {
       "when the lease runs out: the next begin is refused (unknown, the default), or takes over "
       "(retry); a begin that takes over sets it again, so without it the claim becomes unknown",
       IN(begin.on_abandon), .no = HF_ABANDON_UNKNOWN },
+    { "retention", DURATION, false, NULL,
+      "how long the claim is remembered once it is settled; after that the same key begins again; "
+      "default: the idempotency window",
+      IN(begin.retention_ms) },
 };
 
 static const struct hf_call_field complete_fields[] = {
@@ -93,6 +97,10 @@ static const struct hf_call_field fail_fields[] = {
 static const struct hf_call_field heartbeat_fields[] = {
     { "fence", NUMBER, true, NULL, "the fence from the answer of begin", IN(settle.fence) },
     { "lease", DURATION, false, NULL, "from now on; default: unchanged", IN(settle.lease_ms) },
+};
+
+static const struct hf_call_field abandon_fields[] = {
+    { "fence", NUMBER, true, NULL, "the fence from the answer of begin", IN(settle.fence) },
 };
 
 static const struct hf_call_field grant_fields[] = {
@@ -234,6 +242,10 @@ const struct hf_call hf_calls[] = {
     { POST("/v1/claims/{key}/heartbeat"), PARAM("key"), CHANGES(HF_HEARTBEAT), .op = "heartbeat",
       .answers = "claim", REFUSES(HF_NOT_KNOWN, HF_STALE_FENCE, HF_NOT_HELD),
       FIELDS(heartbeat_fields), .help = "Extend the lease of a claim." },
+    { POST("/v1/claims/{key}/abandon"), PARAM("key"), CHANGES(HF_ABANDON), .op = "abandon",
+      .answers = "claim", REFUSES(HF_NOT_KNOWN, HF_STALE_FENCE, HF_NOT_HELD),
+      FIELDS(abandon_fields),
+      .help = "Report that the outcome is not known: the claim is unknown at once." },
     { GET("/v1/claims/{key}"), PARAM("key"), ASKS(HF_GET_CLAIM), .answers = "claim",
       REFUSES(HF_NOT_KNOWN), .help = "Show a claim." },
 
@@ -304,7 +316,7 @@ const struct hf_call_group hf_call_groups[] = {
         prefix, sizeof(prefix) - 1, rows \
     }
     GROUP("/v1/holds", 7),  GROUP("/v1/resources", 3), GROUP("/v1/guards", 7),
-    GROUP("/v1/claims", 5), GROUP("/v1/leases", 5),    GROUP("/v1/registers", 4),
+    GROUP("/v1/claims", 6), GROUP("/v1/leases", 5),    GROUP("/v1/registers", 4),
     GROUP("/v1/batch", 1),  GROUP("/v1/tokens", 1),    GROUP("/v1/audit", 1),
     GROUP("/v1/trace", 1),  GROUP("/v1/export", 1),    GROUP("/v1/openapi.json", 1),
     GROUP("/healthz", 1),   GROUP("/readyz", 1),       GROUP("/metrics", 1),

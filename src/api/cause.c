@@ -165,6 +165,7 @@ static void blame_merge(struct hf_api_cause *c, const struct hf_request *r,
 static void blame_begin(struct hf_api_cause *c, const struct hf_request *r)
 {
     blame_duration(c, "lease", r->begin.lease_ms);
+    blame_duration(c, "retention", r->begin.retention_ms);
     blame_key(c, r->key);
 }
 
@@ -207,7 +208,8 @@ struct hf_api_cause hf_api_cause(const struct hf_request *r, const struct hf_res
     case HF_BEGIN: blame_begin(&c, r); break;
     case HF_COMPLETE:
     case HF_FAIL:
-    case HF_HEARTBEAT: blame_settle(&c, r, answer); break;
+    case HF_HEARTBEAT:
+    case HF_ABANDON: blame_settle(&c, r, answer); break;
     case HF_RENEW:
     case HF_RETURN: blame_lease(&c, r, answer); break;
     case HF_MERGE: blame_merge(&c, r, answer); break;

@@ -36,7 +36,7 @@ static enum hf_status op_find(struct hf_decoding *d)
     (void)hf_reader_refuse(
         r, at,
         "place_hold, confirm, release, expire, reverse, check, record, admit, begin, "
-        "complete, fail, heartbeat, merge, write, delete_register or delete_lease");
+        "complete, fail, heartbeat, abandon, merge, write, delete_register or delete_lease");
     return hf_decode_failed(d, "op");
 }
 

@@ -226,10 +226,18 @@ void hf_api_claim(struct hf_json *j, const struct hf_claim *claim)
     hf_json_text(j, claim->on_abandon == HF_ABANDON_RETRY ? "retry" : "unknown");
     hf_json_name(j, "lease");
     hf_json_duration(j, claim->lease_ms);
+    if (claim->retention_ms != 0) {
+        hf_json_name(j, "retention");
+        hf_json_duration(j, claim->retention_ms);
+    }
     hf_json_name(j, "begun_at");
     hf_json_time(j, claim->begun_at);
     hf_json_name(j, "lease_expires_at");
     hf_json_time(j, claim->lease_expires_at);
+    if (claim->state == HF_CLAIM_UNKNOWN) {
+        hf_json_name(j, "unknown_since");
+        hf_json_time(j, claim->lease_expires_at);
+    }
     claim_outcome(j, claim);
     hf_json_object_end(j);
 }

@@ -89,7 +89,7 @@ struct detail {
     "and retry."
 #define NO_CLAIM                                                                             \
     "There is no claim with this key. Begin it first; a settled claim is removed after its " \
-    "window."
+    "retention."
 #define SETTLE_INVALID                                                                          \
     "This needs the claim's key, the fence that begin answered with, at most 1048576 bytes of " \
     "response, and a lease " TIMES ". Correct it and retry."
@@ -149,7 +149,7 @@ static const struct detail details[] = {
     { HF_ADMIT, HF_INVALID_REQUEST, IDENTITY_INVALID },
     { HF_ADMIT, HF_NOT_KNOWN, NO_GUARD },
     { HF_BEGIN, HF_INVALID_REQUEST,
-      "A claim needs " KEYS ", a fingerprint or a payload, and a lease " TIMES
+      "A claim needs " KEYS ", a fingerprint or a payload, and a lease and a retention " TIMES
       ". Correct it and retry." },
     { HF_BEGIN, HF_TOKEN_COLLISION,
       "This key is already bound to another fingerprint or to another call. Nothing was changed. "
@@ -166,6 +166,11 @@ static const struct detail details[] = {
     { HF_HEARTBEAT, HF_NOT_KNOWN, NO_CLAIM },
     { HF_HEARTBEAT, HF_STALE_FENCE, CLAIM_STALE },
     { HF_HEARTBEAT, HF_NOT_HELD, "The claim is already settled. Stop." },
+    { HF_ABANDON, HF_INVALID_REQUEST,
+      "This needs the claim's key and the fence that begin answered with. Correct it and retry." },
+    { HF_ABANDON, HF_NOT_KNOWN, NO_CLAIM },
+    { HF_ABANDON, HF_STALE_FENCE, CLAIM_STALE },
+    { HF_ABANDON, HF_NOT_HELD, "The claim is already settled. Get it to see its result." },
     { HF_GRANT, HF_INVALID_REQUEST,
       "A lease needs a name and a holder of " NAMES ", a ttl " TIMES ", and " KEYS "." AGAIN },
     { HF_RENEW, HF_INVALID_REQUEST, LEASE_INVALID },

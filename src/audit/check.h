@@ -62,6 +62,7 @@ struct hf_audit_claim {
     struct hf_audit_name name;
     uint64_t fence, fingerprint, position;
     hf_time begun_at, lease_expires_at, expires_at;
+    int64_t retention_ms;
     uint8_t state, on_abandon;
 };
 

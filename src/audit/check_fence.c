@@ -84,18 +84,38 @@ static const char *begin_wrong(const struct hf_audit_claim *before, const struct
                                                   : "begins again although its outcome is unknown";
 }
 
-/* Complete, fail and heartbeat: by the holder of the fence, for a started claim. NULL, or what is
- * wrong. */
+/* The state that the action may lead to. */
+static bool settle_fits(enum hf_action action, enum hf_claim_state state)
+{
+    switch (action) {
+    case HF_COMPLETE: return state == HF_CLAIM_COMPLETED;
+    case HF_FAIL: return state == HF_CLAIM_FAILED || state == HF_CLAIM_RETRYABLE;
+    case HF_HEARTBEAT:
+    case HF_ABANDON: return state == HF_CLAIM_STARTED;
+    default: return false;
+    }
+}
+
+/* An abandon ends the lease, a heartbeat begins it again, and nothing else changes it. */
+static bool lease_fits(const struct hf_audit_claim *before, const struct hf_claim *row,
+                       const struct hf_audit_entry *e)
+{
+    hf_time now = e->recorded_at;
+    if (e->action == HF_ABANDON)
+        return row->lease_expires_at == now && now < before->lease_expires_at;
+    if (e->action == HF_HEARTBEAT)
+        return row->lease_expires_at == hf_audit_plus(now, row->lease_ms);
+    return row->lease_expires_at == before->lease_expires_at;
+}
+
+/* Complete, fail, heartbeat and abandon: by the holder of the fence, for a started claim. NULL, or
+ * what is wrong. */
 static const char *settle_wrong(const struct hf_audit_claim *before, const struct hf_claim *row,
                                 const struct hf_audit_entry *e)
 {
-    bool fits = e->action == HF_COMPLETE ? row->state == HF_CLAIM_COMPLETED
-                : e->action == HF_FAIL
-                    ? row->state == HF_CLAIM_FAILED || row->state == HF_CLAIM_RETRYABLE
-                    : e->action == HF_HEARTBEAT && row->state == HF_CLAIM_STARTED;
     if (!before)
         return "is settled, but was never begun";
-    if (!fits)
+    if (!settle_fits(e->action, row->state))
         return "gets a state that does not belong to the action";
     if (before->state != HF_CLAIM_STARTED)
         return "is settled although it was not started";
@@ -103,9 +123,19 @@ static const char *settle_wrong(const struct hf_audit_claim *before, const struc
         return "is settled with another fence than it began with";
     if (before->fingerprint != hf_get64(row->fingerprint) || before->begun_at != row->begun_at)
         return "changes its fingerprint or its begin time";
+    if (before->retention_ms != row->retention_ms)
+        return "changes its retention";
+    if (!lease_fits(before, row, e))
+        return "has a lease that ends at another time than the action says";
     if (claim_settled((uint8_t)row->state) && row->settled_at != e->recorded_at)
         return "is settled at another time than it was recorded";
     return NULL;
+}
+
+static bool retention_fits(const struct hf_audit_state *s, const struct hf_claim *row)
+{
+    return row->retention_ms ? row->expires_at == hf_audit_plus(row->settled_at, row->retention_ms)
+                             : hf_audit_window_fits(s, row->settled_at, row->expires_at);
 }
 
 void hf_audit_judge_claim(struct hf_audit_state *s, const struct hf_audit_entry *e,
@@ -120,9 +150,10 @@ void hf_audit_judge_claim(struct hf_audit_state *s, const struct hf_audit_entry 
     hf_audit_looked(s, HF_AUDIT_CLAIM, 1);
     const char *wrong = e->action == HF_BEGIN ? begin_wrong(fresh ? NULL : c, row, e->recorded_at)
                                               : settle_wrong(fresh ? NULL : c, row, e);
-    if (!wrong && claim_settled((uint8_t)row->state) &&
-        !hf_audit_window_fits(s, row->settled_at, row->expires_at))
-        wrong = "is not remembered for exactly one window after it was settled";
+    if (!wrong && claim_settled((uint8_t)row->state) && !retention_fits(s, row))
+        wrong = row->retention_ms
+                    ? "is not remembered for exactly its retention after it was settled"
+                    : "is not remembered for exactly one window after it was settled";
     if (wrong)
         hf_audit_break(s, HF_AUDIT_CLAIM, e,
                        "claim %s (fence %llu, before: %s since position %s) %s",
@@ -144,6 +175,7 @@ void hf_audit_judge_claim(struct hf_audit_state *s, const struct hf_audit_entry 
     c->expires_at = row->expires_at;
     c->state = (uint8_t)row->state;
     c->on_abandon = (uint8_t)row->on_abandon;
+    c->retention_ms = row->retention_ms;
 }
 
 /* ---- Leases ---- */

@@ -96,6 +96,8 @@ static void claim_members(struct hf_json *j, const struct hf_claim *c)
     TEXT(j, "on_abandon", c->on_abandon == HF_ABANDON_RETRY ? "retry" : "unknown");
     UINT(j, "fence", c->fence);
     INT(j, "lease_ms", c->lease_ms);
+    if (c->retention_ms)
+        INT(j, "retention_ms", c->retention_ms);
     TIME(j, "begun_at", c->begun_at);
     TIME(j, "lease_expires_at", c->lease_expires_at);
     if (c->settled_at)

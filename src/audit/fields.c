@@ -261,6 +261,7 @@ static bool claim_fields(const struct hf_audit_entry *e, const struct hf_claim *
     add_time(&b, "lease_expires_at", c->lease_expires_at);
     add_time_or_null(&b, "settled_at", c->settled_at);
     c->response.size > 0 ? add_bytes(&b, "response", c->response) : add_null(&b, "response");
+    c->retention_ms ? add_int(&b, "retention_ms", c->retention_ms) : add_null(&b, "retention_ms");
     return end(&b);
 }
 
@@ -404,7 +405,7 @@ bool hf_audit_fields_remembered(const struct hf_audit_entry *e, const struct hf_
 {
     static const char *const of_claims[] = { "state",    "on_abandon",       "fence",
                                              "lease_ms", "lease_expires_at", "settled_at",
-                                             "response" };
+                                             "response", "retention_ms" };
     struct hf_audit_row answer;
     if (e->remember == HF_REMEMBER_SEQUENCE)
         return call_fields(e, arena, out);

@@ -52,7 +52,7 @@ struct hf_audit_field {
     struct hf_bytes value;
 };
 
-#define HF_AUDIT_FIELDS_MAX 17
+#define HF_AUDIT_FIELDS_MAX 18
 
 struct hf_audit_fields {
     enum hf_audit_stored table;

@@ -147,6 +147,10 @@ static void claim_read(struct cursor *c, struct hf_claim *k)
         memcpy(k->fingerprint, fingerprint, HF_DIGEST_SIZE);
     k->key = take_str(c);
     k->response = take_blob(c);
+    if (c->left > 0) {
+        k->retention_ms = take_time(c);
+        c->bad |= k->retention_ms == 0;
+    }
 }
 
 static void lease_read(struct cursor *c, struct hf_lease *l)

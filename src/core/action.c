@@ -146,6 +146,9 @@ const struct hf_action_info hf_actions[HF_ACTIONS_END] = {
     [HF_HEARTBEAT] = { "heartbeat", hf_claim_settle, OF_CLAIM, CHANGES_ONE(HF_ROW_CLAIM), SWIFT,
         .ends = HF_ENDS_BEGUN, SIZES(NAMES, HF_RESPONSE_MAX, RESPONSE) },
 
+    [HF_ABANDON] = { "abandon", hf_claim_settle, OF_CLAIM, CHANGES_ONE(HF_ROW_CLAIM), SWIFT,
+        .ends = HF_ENDS_BEGUN, SIZES(NAMES, HF_RESPONSE_MAX, RESPONSE) },
+
     [HF_GRANT] = { "grant", hf_lease_grant, KEYED(of_grant), OF_LEASE, SWIFT,
         .draws = HF_DRAWS_FENCE },
     [HF_RENEW] = { "renew", hf_lease_renew, OF_LEASE, SWIFT, .ends = HF_ENDS_BEGUN },

@@ -108,6 +108,7 @@ static void begin_start(const struct hf_command *cmd, int64_t lease_ms, hf_time 
     claim->on_abandon = r->begin.on_abandon;
     claim->fence = cmd->fresh_fence;
     claim->lease_ms = lease_ms;
+    claim->retention_ms = r->begin.retention_ms;
     claim->begun_at = now;
     claim->lease_expires_at = now + lease_ms;
     plan->fence_used = true;
@@ -120,6 +121,7 @@ void hf_claim_begin(const struct hf_view *view, const struct hf_command *cmd, hf
     const struct hf_request *r = cmd->request;
     int64_t lease_ms = r->begin.lease_ms == 0 ? LEASE_DEFAULT_MS : r->begin.lease_ms;
     if (!hf_key_valid(cmd, r->key) || !hf_duration_valid(lease_ms) ||
+        !(r->begin.retention_ms == 0 || hf_duration_valid(r->begin.retention_ms)) ||
         (unsigned)r->begin.on_abandon > HF_ABANDON_RETRY) {
         hf_answer_status(plan, HF_INVALID_REQUEST);
         return;
@@ -139,12 +141,12 @@ void hf_claim_begin(const struct hf_view *view, const struct hf_command *cmd, hf
         begin_start(cmd, lease_ms, now, plan);
 }
 
-/* ---- Complete, fail, heartbeat ---- */
+/* ---- Complete, fail, heartbeat, abandon ---- */
 
-/* The state that the action leads to. A heartbeat leads to where it started. */
+/* The state that the action leads to. A heartbeat and an abandon only move the end of the lease. */
 static enum hf_claim_state settled_state(const struct hf_request *r)
 {
-    if (r->action == HF_HEARTBEAT)
+    if (r->action == HF_HEARTBEAT || r->action == HF_ABANDON)
         return HF_CLAIM_STARTED;
     if (r->action == HF_COMPLETE)
         return HF_CLAIM_COMPLETED;
@@ -165,7 +167,7 @@ static void settle_again(const struct hf_command *cmd, const struct hf_claim *cl
                          struct hf_plan *plan)
 {
     const struct hf_request *r = cmd->request;
-    if (r->action == HF_HEARTBEAT) {
+    if (settled_state(r) == HF_CLAIM_STARTED) {
         hf_answer_status(plan, HF_NOT_HELD);
         return;
     }
@@ -183,13 +185,16 @@ static void settle_now(const struct hf_command *cmd, struct hf_claim *claim, hf_
 {
     const struct hf_request *r = cmd->request;
     claim->state = settled_state(r);
-    if (claim->state == HF_CLAIM_STARTED) {
+    if (r->action == HF_ABANDON) {
+        claim->lease_expires_at = now;
+    } else if (r->action == HF_HEARTBEAT) {
         if (r->settle.lease_ms != 0)
             claim->lease_ms = r->settle.lease_ms;
         claim->lease_expires_at = now + claim->lease_ms;
     } else {
         claim->settled_at = now;
-        claim->expires_at = now + cmd->rules->idempotency_window_ms;
+        claim->expires_at =
+            now + (claim->retention_ms ? claim->retention_ms : cmd->rules->idempotency_window_ms);
         claim->response = r->settle.response;
     }
     hf_plan_row(plan, HF_ROW_CLAIM)->claim = *claim;
@@ -213,6 +218,8 @@ void hf_claim_settle(const struct hf_view *view, const struct hf_command *cmd, h
         answer_claim(&claim, now, HF_STALE_FENCE, plan);
     else if (claim.state != HF_CLAIM_STARTED)
         settle_again(cmd, &claim, now, plan);
+    else if (cmd->request->action == HF_ABANDON && now >= claim.lease_expires_at)
+        answer_claim(&claim, now, HF_OK, plan); /* it stays unknown since then */
     else if (hf_refuses(cmd))
         hf_answer_status(plan, HF_STORAGE_FAILURE);
     else

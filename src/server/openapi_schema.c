@@ -95,15 +95,18 @@ static const struct member ok_members[] = { HAS("ok", YES, NULL, NULL) };
 static const struct member claim_members[] = {
     HAS("key", OPAQUE, NULL, NULL),
     HAS("status", CHOICE, "started|completed|failed|unknown",
-        "unknown: its lease ran out before it was settled; the effect may or may not have "
-        "happened"),
-    HAS("fence", COUNT, NULL, "for complete, fail and heartbeat; rises with each begin"),
+        "unknown: its lease ran out before it was settled, or it was abandoned; the effect may or "
+        "may not have happened"),
+    HAS("fence", COUNT, NULL, "for complete, fail, heartbeat and abandon; rises with each begin"),
     HAS("fingerprint", HEX, NULL, "of the request: given, or the SHA-256 of the payload"),
     HAS("on_abandon", CHOICE, "unknown|retry",
         "what a begin gets after the lease ran out: unknown refuses it, retry lets it take over"),
     HAS("lease", DURATION, NULL, NULL),
+    MAY_HAVE("retention", DURATION, NULL,
+             "how long it is remembered once it is settled; if missing, the idempotency window"),
     HAS("begun_at", TIME, NULL, NULL),
     HAS("lease_expires_at", TIME, NULL, NULL),
+    MAY_HAVE("unknown_since", TIME, NULL, "if unknown"),
     MAY_HAVE("response", ANY, NULL, "if completed"),
     MAY_HAVE("error", ANY, NULL, "if failed"),
     MAY_HAVE("retryable", FLAG, NULL, "if failed: may it be begun again?"),

@@ -123,6 +123,40 @@ static void claim_settled_twice(void **state)
     judged("CLAIMS", "although it was not started");
 }
 
+static void claim_changes_its_retention(void **state)
+{
+    (void)state;
+    hf_time begun = judge.story.now;
+    story_begin(&judge.story, "c")->rows[0].claim.retention_ms = 5000;
+    story_commit(&judge.story);
+    story_settle(&judge.story, HF_COMPLETE, "c", 1, begun);
+    judged("CLAIMS", "changes its retention");
+    judged_only(" CLAIMS ");
+}
+
+static void claim_is_kept_for_its_retention(void **state)
+{
+    (void)state;
+    hf_time begun = judge.story.now;
+    story_begin(&judge.story, "c")->rows[0].claim.retention_ms = 5000;
+    story_commit(&judge.story);
+    story_settle(&judge.story, HF_COMPLETE, "c", 1, begun)->rows[0].claim.retention_ms = 5000;
+    judged("CLAIMS", "is not remembered for exactly its retention");
+    judged_only(" CLAIMS ");
+}
+
+static void claim_lease_ends_at_another_time(void **state)
+{
+    (void)state;
+    hf_time begun = judge.story.now;
+    story_begin(&judge.story, "c");
+    story_commit(&judge.story);
+    struct hf_claim *c = &story_settle(&judge.story, HF_HEARTBEAT, "c", 1, begun)->rows[0].claim;
+    c->lease_expires_at++;
+    judged("CLAIMS", "has a lease that ends at another time than the action says");
+    judged_only(" CLAIMS ");
+}
+
 static void fence_falls(void **state)
 {
     (void)state;
@@ -410,6 +444,9 @@ int main(void)
         T(dp3_check_left_a_record),
         T(dp4_never_ends),
         T(claim_begins_twice),
+        T(claim_changes_its_retention),
+        T(claim_is_kept_for_its_retention),
+        T(claim_lease_ends_at_another_time),
         T(claim_outcome_unknown),
         T(claim_taken_over),
         T(claim_stale_finisher),

@@ -83,17 +83,41 @@ static void test_claims(void **state)
     EXPECT(c, "ok", false, "heartbeat", "k", "41");
     EXPECT(c, "ok", false, "heartbeat", "k", "41", "0");
     EXPECT(c, "invalid-request", false, "heartbeat", "k", "41", "-1 second");
+    EXPECT(c, "stale-fence", false, "abandon", "k", "40");
+    EXPECT(c, "ok", false, "abandon", "k", "41");
+    IS(c, "unknown", "state", "get_claim", "k");
+    char *since = COLUMN(c, "lease_expires_at", "get_claim", "k");
+    EXPECT(c, "ok", false, "abandon", "k", "41"); /* it stays unknown since then */
+    IS(c, since, "lease_expires_at", "get_claim", "k");
+    free(since);
+    EXPECT(c, "outcome-unknown", false, "begin", "k", "payload");
     EXPECT(c, "ok", false, "complete", "k", "41", "response");
     EXPECT(c, "ok", true, "complete", "k", "41", "response");
     EXPECT(c, "token-collision", false, "complete", "k", "41", "another");
     EXPECT(c, "token-collision", false, "fail", "k", "41", "response");
     EXPECT(c, "not-held", false, "heartbeat", "k", "41");
+    EXPECT(c, "not-held", false, "abandon", "k", "41");
     EXPECT(c, "ok", true, "begin", "k", "payload");
     IS(c, "\\x726573706f6e7365", "response", "begin", "k", "payload");
     IS(c, "completed", "state", "get_claim", "k");
     EXPECT(c, "not-known", false, "get_claim", "other");
     EXPECT(c, "invalid-request", false, "get_claim", "");
-    assert_int_equal(count("SELECT count(*) FROM holdfast.journal"), 5);
+    assert_int_equal(count("SELECT count(*) FROM holdfast.journal"), 6);
+}
+
+static void test_retention_is_kept_with_the_claim(void **state)
+{
+    (void)state;
+    EXPECT(c, "invalid-request", false, "begin", "k", "p", NULL, "unknown", "", "-1 second");
+    EXPECT(c, "ok", false, "begin", "k", "p", NULL, "unknown", "", "90 days");
+    IS(c, "7776000000", "retention_ms", "get_claim", "k");
+    char *fence = COLUMN(c, "fence", "get_claim", "k");
+    EXPECT(c, "ok", false, "complete", "k", fence, "r");
+    assert_int_equal(count("SELECT count(*) FROM holdfast.get_claim('k') WHERE expires_at = "
+                           "settled_at + interval '90 days'"),
+                     1);
+    functions_check_journal(c);
+    free(fence);
 }
 
 static void test_begin_in_other_words(void **state)
@@ -332,6 +356,7 @@ static void test_misuse(void **state)
         "complete('k', 1, NULL::text)",
         "fail('k', 1, 'e', NULL)",
         "heartbeat('k', NULL)",
+        "abandon('k', NULL)",
         "get_claim(NULL)",
         "set_guard('g', NULL)",
         "set_guard('g', '1 hour', NULL)",
@@ -431,7 +456,7 @@ static void test_numbers_of_actions(void **state)
         assert_true(number[0] == 0 || atoi(number) == a);
         free(number);
     }
-    assert_int_equal(known, HF_WRITE);
+    assert_int_equal(known, HF_WRITE + 1); /* and abandon */
 }
 
 /* Who may do what (schema/roles.sql), and the payment of examples/payment.sql, whose output stands
@@ -679,6 +704,7 @@ int main(void)
     const struct CMUnitTest functions_rest_tests[] = {
         TEST(test_numbers_of_actions),
         TEST(test_claims),
+        TEST(test_retention_is_kept_with_the_claim),
         TEST(test_begin_in_other_words),
         TEST(test_failures),
         TEST(test_leases_that_run_out),

@@ -110,8 +110,8 @@ static void a_header_that_contradicts_the_claim_is_refused(void **state)
                      201);
     long long fence = reply_number(&t.got, "fence");
     snprintf(text, sizeof text, wrong, "path");
-    static const char *const verbs[] = { "complete", "fail", "heartbeat" };
-    for (size_t i = 0; i < 3; i++) {
+    static const char *const verbs[] = { "complete", "fail", "heartbeat", "abandon" };
+    for (size_t i = 0; i < 4; i++) {
         char body[64];
         snprintf(body, sizeof body, "{\"fence\":%lld}", fence);
         assert_int_equal(talkf(&t, "other", body, "POST /v1/claims/pay-1/%s", verbs[i]), 400);

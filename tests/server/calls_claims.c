@@ -129,6 +129,32 @@ static void an_abandoned_claim_is_unknown_until_somebody_settles_it(void **state
     assert_string_equal(reply_text(&t.got, "response"), "found out by hand");
 }
 
+static void a_worker_that_does_not_know_abandons_its_claim(void **state)
+{
+    (void)state;
+    assert_int_equal(begin("k", ",\"lease\":\"10m\",\"retention\":\"90d\""), 201);
+    long long fence = reply_number(&t.got, "fence");
+    assert_string_equal(reply_text(&t.got, "retention"), "90d");
+    clock_at(5000);
+    assert_int_equal(settle("k", "abandon", fence, ""), 200);
+    assert_string_equal(reply_text(&t.got, "status"), "unknown");
+    assert_string_equal(reply_text(&t.got, "unknown_since"), "2023-11-14T22:13:25.000Z");
+    clock_at(6000);
+    assert_int_equal(settle("k", "abandon", fence, ""), 200);
+    assert_string_equal(reply_text(&t.got, "unknown_since"), "2023-11-14T22:13:25.000Z");
+    assert_int_equal(begin("k", ""), 409);
+    talk_refused(&t, 409, "outcome-unknown");
+    assert_string_equal(reply_text(&t.got, "unknown_since"), "2023-11-14T22:13:25.000Z");
+    assert_int_equal(settle("k", "complete", fence, ",\"response\":1"), 200);
+    assert_string_equal(reply_field(&t.got, "Idempotency-Expires"), "2024-02-12T22:13:26.000Z");
+    assert_int_equal(settle("k", "abandon", fence, ""), 409);
+    talk_refused(&t, 409, "not-held");
+    clock_at(6000 + 90 * DAY - 1);
+    assert_int_equal(begin("k", ""), 200);
+    clock_at(6000 + 90 * DAY);
+    assert_true(started("k", "") > fence);
+}
+
 static void an_abandoned_claim_is_taken_over_with_a_higher_fence(void **state)
 {
     (void)state;
@@ -140,8 +166,8 @@ static void an_abandoned_claim_is_taken_over_with_a_higher_fence(void **state)
     long long second = started("k", ",\"on_abandon\":\"retry\"");
     assert_true(second > first);
     /* The one that was thought dead comes late and is refused, whatever it says. */
-    static const char *const verbs[] = { "complete", "fail", "heartbeat" };
-    for (size_t i = 0; i < 3; i++) {
+    static const char *const verbs[] = { "complete", "fail", "heartbeat", "abandon" };
+    for (size_t i = 0; i < 4; i++) {
         assert_int_equal(settle("k", verbs[i], first, ""), 412);
         talk_refused(&t, 412, "stale-fence");
     }
@@ -268,8 +294,8 @@ static void what_makes_no_sense_is_refused(void **state)
         talk(&t, "POST /v1/claims", NULL, wrong[i]);
         talk_refused(&t, 400, "invalid-request");
     }
-    static const char *const verbs[] = { "complete", "fail", "heartbeat" };
-    for (size_t i = 0; i < 3; i++) {
+    static const char *const verbs[] = { "complete", "fail", "heartbeat", "abandon" };
+    for (size_t i = 0; i < 4; i++) {
         assert_int_equal(settle("none", verbs[i], 1, ""), 404);
         talk_refused(&t, 404, "not-known");
         assert_int_equal(talkf(&t, NULL, "{}", "POST /v1/claims/none/%s", verbs[i]), 400);
@@ -568,6 +594,7 @@ int main(void)
         CALLS_TEST(the_header_may_have_the_key_of_a_begin),
         CALLS_TEST(a_claim_in_progress_asks_to_wait),
         CALLS_TEST(an_abandoned_claim_is_unknown_until_somebody_settles_it),
+        CALLS_TEST(a_worker_that_does_not_know_abandons_its_claim),
         CALLS_TEST(an_abandoned_claim_is_taken_over_with_a_higher_fence),
         CALLS_TEST(a_failure_is_the_answer_or_may_be_tried_again),
         CALLS_TEST(a_response_comes_back_as_it_was),

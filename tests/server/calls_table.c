@@ -54,6 +54,7 @@ static void claims(void)
         assert_int_equal(talk(&t, "POST /v1/claims", NULL, begin[i]), 201);
         snprintf(body, sizeof body, "{\"fence\":%lld}", reply_number(&t.got, "fence"));
         assert_int_equal(talkf(&t, NULL, body, "POST /v1/claims/%s/heartbeat", ends[i]), 200);
+        assert_int_equal(talkf(&t, NULL, body, "POST /v1/claims/%s/abandon", ends[i]), 200);
         for (int k = 0; k < 2; k++)
             assert_int_equal(talkf(&t, NULL, body, "POST /v1/claims/%s/%s", ends[i], ends[i]), 200);
         assert_int_equal(talk(&t, "POST /v1/claims", NULL, begin[i]), 200);

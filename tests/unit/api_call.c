@@ -43,6 +43,8 @@ static const struct {
     { HF_HTTP_POST, "/v1/claims/{key}/fail", HF_CALL_DO, HF_FAIL, HF_ROLE_WRITE, false, "fail" },
     { HF_HTTP_POST, "/v1/claims/{key}/heartbeat", HF_CALL_DO, HF_HEARTBEAT, HF_ROLE_WRITE, false,
       "heartbeat" },
+    { HF_HTTP_POST, "/v1/claims/{key}/abandon", HF_CALL_DO, HF_ABANDON, HF_ROLE_WRITE, false,
+      "abandon" },
     { HF_HTTP_GET, "/v1/claims/{key}", HF_CALL_DO, HF_GET_CLAIM, HF_ROLE_READ, false, NULL },
     { HF_HTTP_POST, "/v1/leases/{name}", HF_CALL_DO, HF_GRANT, HF_ROLE_WRITE, true, NULL },
     { HF_HTTP_POST, "/v1/leases/{name}/renew", HF_CALL_DO, HF_RENEW, HF_ROLE_WRITE, false, NULL },
@@ -243,7 +245,7 @@ static void test_ops(void **state)
         assert_int_equal(call->action, promised[i].number);
         assert_string_equal(hf_action_name(call->action), call->op);
     }
-    assert_int_equal(count, 16);
+    assert_int_equal(count, 17);
     static const char *const none[] = { "",        "hold",  "place_hol", "place_hold ",
                                         "Confirm", "grant", "get_hold" };
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
@@ -322,10 +324,11 @@ static void test_fields(void **state)
     assert_string_equal(fields_of(HF_HTTP_POST, "/v1/guards/x/admit"), "identity! result");
     assert_string_equal(fields_of(HF_HTTP_GET, "/v1/guards/x/entries"), "limit cursor");
     assert_string_equal(fields_of(HF_HTTP_POST, "/v1/claims"),
-                        "key fingerprint payload lease on_abandon");
+                        "key fingerprint payload lease on_abandon retention");
     assert_string_equal(fields_of(HF_HTTP_POST, "/v1/claims/x/complete"), "fence! response");
     assert_string_equal(fields_of(HF_HTTP_POST, "/v1/claims/x/fail"), "fence! retryable error");
     assert_string_equal(fields_of(HF_HTTP_POST, "/v1/claims/x/heartbeat"), "fence! lease");
+    assert_string_equal(fields_of(HF_HTTP_POST, "/v1/claims/x/abandon"), "fence!");
     assert_string_equal(fields_of(HF_HTTP_POST, "/v1/leases/x"), "holder! ttl!");
     assert_string_equal(fields_of(HF_HTTP_POST, "/v1/leases/x/renew"), "fence! ttl");
     assert_string_equal(fields_of(HF_HTTP_POST, "/v1/leases/x/release"), "fence!");

@@ -411,9 +411,12 @@ static void test_begin(void **state)
                         "\xab\xcd\xef\xab\xcd\xef\x01\x23\x45\x67\x89\xab\xcd\xef\x01\x23",
                         HF_DIGEST_SIZE);
     assert_int_equal(r->begin.lease_ms, 0);
+    assert_int_equal(r->begin.retention_ms, 0);
     assert_int_equal(r->begin.on_abandon, HF_ABANDON_UNKNOWN);
     r = good(POST, "/v1/claims", "c",
-             "{\"on_abandon\":\"retry\",\"lease\":\"5s\",\"fingerprint\":\"abc\",\"key\":\"c\"}");
+             "{\"on_abandon\":\"retry\",\"lease\":\"5s\",\"retention\":\"90d\","
+             "\"fingerprint\":\"abc\",\"key\":\"c\"}");
+    assert_int_equal(r->begin.retention_ms, INT64_C(90) * 24 * 3600 * 1000);
     same(r->key, "c");
     assert_null(r->begin.fingerprint);
     same(r->begin.payload, "abc");

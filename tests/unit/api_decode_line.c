@@ -67,6 +67,9 @@ static void test_every_operation(void **state)
     r = line("{\"op\":\"fail\",\"key\":\"c\",\"fence\":7,\"retryable\":true}");
     assert_int_equal(r->action, HF_FAIL);
     assert_true(r->settle.retryable);
+    r = line("{\"op\":\"abandon\",\"key\":\"c\",\"fence\":7}");
+    assert_int_equal(r->action, HF_ABANDON);
+    assert_int_equal(r->settle.fence, 7);
     r = line("{\"op\":\"heartbeat\",\"key\":\"c\",\"fence\":7}");
     assert_int_equal(r->action, HF_HEARTBEAT);
     assert_int_equal(r->settle.fence, 7);
@@ -164,7 +167,8 @@ static void test_refusals(void **state)
     refused(
         "{\"op\":\"fly\"}",
         "op: expected place_hold, confirm, release, expire, reverse, check, record, admit, begin, "
-        "complete, fail, heartbeat, merge, write, delete_register or delete_lease, got \"fly\".");
+        "complete, fail, heartbeat, abandon, merge, write, delete_register or delete_lease, got "
+        "\"fly\".");
     refused("{\"op\":\"0123456789012345678901234567890123456789012345678901234567890123456789\"}",
             "op: expected place_hold");
     refused("{\"op\":\"get_hold\",\"id\":\"x\"}", "op: expected place_hold");

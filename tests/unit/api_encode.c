@@ -199,7 +199,12 @@ static void test_claim(void **state)
     c.state = HF_CLAIM_UNKNOWN;
     j = fresh();
     hf_api_claim(&j, &c);
-    expect(CLAIM("unknown", "3") "}");
+    expect(CLAIM("unknown", "3") ",\"unknown_since\":\"" T1_TEXT "\"}");
+    c.state = HF_CLAIM_STARTED;
+    c.retention_ms = 3600000;
+    j = fresh();
+    hf_api_claim(&j, &c);
+    assert_non_null(strstr(hf_buffer_text(j.out), "\"lease\":\"15m\",\"retention\":\"1h\","));
 }
 
 static void test_lease(void **state)

@@ -343,6 +343,62 @@ static void heartbeats_keep_the_lease(void **state)
     assert_true(stored("k")->lease_expires_at == w->now + 5000);
 }
 
+static enum hf_status abandon(const char *key, uint64_t fence)
+{
+    return settle(HF_ABANDON, key, fence, "", false);
+}
+
+static void an_abandoned_claim_is_unknown_at_once(void **state)
+{
+    (void)state;
+    assert_int_equal(begin("k"), HF_OK);
+    w->now += 10;
+    assert_int_equal(abandon("k", 0), HF_INVALID_REQUEST);
+    assert_int_equal(abandon("other", 1), HF_NOT_KNOWN);
+    assert_int_equal(abandon("k", 2), HF_INVALID_REQUEST);
+    assert_int_equal(abandon("k", 1), HF_OK);
+    answered(HF_CLAIM_UNKNOWN, 1);
+    hf_time since = w->now;
+    assert_true(stored("k")->lease_expires_at == since && stored("k")->lease_ms == LEASE);
+    assert_int_equal(begin("k"), HF_OUTCOME_UNKNOWN);
+    w->now += 10;
+    assert_int_equal(abandon("k", 1), HF_OK); /* it stays unknown since then */
+    answered(HF_CLAIM_UNKNOWN, 1);
+    assert_true(stored("k")->lease_expires_at == since);
+    /* The worker found out after all. */
+    assert_int_equal(settle(HF_COMPLETE, "k", 1, "done", false), HF_OK);
+    assert_int_equal(abandon("k", 1), HF_NOT_HELD);
+    assert_int_equal(begin_with("r", "payload", HF_ABANDON_RETRY), HF_OK);
+    assert_int_equal(abandon("r", 2), HF_OK);
+    assert_int_equal(begin_with("r", "payload", HF_ABANDON_RETRY), HF_OK); /* taken over at once */
+    answered(HF_CLAIM_STARTED, 3);
+    assert_int_equal(abandon("r", 2), HF_STALE_FENCE);
+    w->refuse_writes = true;
+    assert_int_equal(abandon("r", 3), HF_STORAGE_FAILURE);
+}
+
+static void a_settled_claim_is_remembered_for_its_retention(void **state)
+{
+    (void)state;
+    struct hf_request r = { .action = HF_BEGIN,
+                            .key = hf_str("k"),
+                            .begin = { .payload = hf_str("p"), .retention_ms = -1 } };
+    assert_int_equal(world_do(w, &r), HF_INVALID_REQUEST);
+    r.begin.retention_ms = HF_DURATION_MAX_MS + 1;
+    assert_int_equal(world_do(w, &r), HF_INVALID_REQUEST);
+    r.begin.retention_ms = HF_DURATION_MAX_MS;
+    assert_int_equal(world_do(w, &r), HF_OK);
+    assert_true(stored("k")->retention_ms == HF_DURATION_MAX_MS && stored("k")->expires_at == 0);
+    assert_int_equal(settle(HF_COMPLETE, "k", 1, "done", false), HF_OK);
+    assert_true(stored("k")->expires_at == w->now + HF_DURATION_MAX_MS);
+    w->now += HF_DURATION_MAX_MS - 1;
+    assert_int_equal(world_do(w, &r), HF_OK);
+    answered(HF_CLAIM_COMPLETED, 1);
+    w->now++;
+    assert_int_equal(world_do(w, &r), HF_OK); /* "once" ended: it begins again */
+    answered(HF_CLAIM_STARTED, 2);
+}
+
 static void shown_at_a_time(void **state)
 {
     (void)state;
@@ -393,6 +449,8 @@ int main(void)
         TEST(saying_the_same_again),
         TEST(malformed_settlements),
         TEST(heartbeats_keep_the_lease),
+        TEST(an_abandoned_claim_is_unknown_at_once),
+        TEST(a_settled_claim_is_remembered_for_its_retention),
         TEST(shown_at_a_time),
         TEST(alive),
     };

@@ -202,6 +202,7 @@ static void test_claims_leases_registers(void **state)
         c.on_abandon = s % 2 ? HF_ABANDON_RETRY : HF_ABANDON_UNKNOWN;
         c.settled_at = settled ? T0 : 0;
         c.expires_at = settled ? T0 + 1 : 0;
+        c.retention_ms = settled ? 1 : 0;
         OBEYS("claim", hf_api_claim(&j, &c));
     }
     OBEYS("lease", hf_api_lease(&j, &l));

@@ -10,7 +10,7 @@ static const enum hf_action actions[] = {
     HF_BEGIN,           HF_COMPLETE,     HF_FAIL,       HF_HEARTBEAT, HF_GRANT,        HF_RENEW,
     HF_RETURN,          HF_WRITE,        HF_MERGE,      HF_APPLY,     HF_GET_HOLD,     HF_GET_TOKEN,
     HF_GET_RESOURCE,    HF_GET_GUARD,    HF_GET_CLAIM,  HF_GET_LEASE, HF_GET_REGISTER, HF_GET_VALUE,
-    HF_DELETE_REGISTER, HF_DELETE_LEASE
+    HF_DELETE_REGISTER, HF_DELETE_LEASE, HF_ABANDON
 };
 enum { ACTIONS = sizeof actions / sizeof *actions };
 
@@ -209,6 +209,7 @@ static void members(struct fuzz_script *s)
     case HF_COMPLETE:
     case HF_FAIL:
     case HF_HEARTBEAT:
+    case HF_ABANDON:
         r->settle.fence = fence(s);
         r->settle.response = name(s);
         r->settle.retryable = fuzz_u8(&s->in) & 1;

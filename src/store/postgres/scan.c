@@ -244,8 +244,8 @@ static const struct {
       "FROM holdfast.store" },
     { HF_PG_SCAN_TOKEN, 2,
       "SELECT tenant, key, action, status, digest, recorded_at, expires_at, entry, hold, previous, "
-      "state, on_abandon, fence, lease_ms, lease_expires_at, settled_at, response FROM "
-      "holdfast.token" },
+      "state, on_abandon, fence, lease_ms, lease_expires_at, settled_at, response, "
+      "retention_ms FROM holdfast.token" },
     { HF_PG_SCAN_HOLD, 1,
       "SELECT ordinal, id, tenant, resource, requester, state, placed_at, expires_at, ended_at, "
       "previous, reverses FROM holdfast.hold" },

@@ -10,7 +10,7 @@
 
 #define HF_PG_SCAN_SCHEMA 2      /* the newest version of the schema that a scan knows */
 #define HF_PG_SCAN_ID_KEY 32     /* bytes of the store's key for ids */
-#define HF_PG_SCAN_VALUES_MAX 17 /* columns of a row */
+#define HF_PG_SCAN_VALUES_MAX 18 /* columns of a row */
 
 struct hf_pg_scan;
 

@@ -445,7 +445,8 @@ static bool absorb_claim(struct hf_pg_set *set, const struct hf_claim *c, uint64
                                        .lease_ms = c->lease_ms,
                                        .lease_expires_at = c->lease_expires_at,
                                        .settled_at = c->settled_at,
-                                       .response = c->response } };
+                                       .response = c->response,
+                                       .retention_ms = c->retention_ms } };
     memcpy(record.token.digest, c->fingerprint, HF_DIGEST_SIZE);
     struct hf_pg_slot *s = NULL;
     if (hf_pg_record_keep(HF_PG_TOKEN, &record, &set->arena))

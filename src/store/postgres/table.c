@@ -107,7 +107,10 @@ static const struct hf_pg_column token_columns[] = {
     { "lease_expires_at", TIME_OR_NULL, AT(token.lease_expires_at), NULL, false },
     { "settled_at", TIME_OR_NULL, AT(token.settled_at), NULL, false },
     { "response", BLOB_OR_NULL, AT(token.response), NULL, false },
+    { "retention_ms", SERIAL_OR_NULL, AT(token.retention_ms), NULL, false },
 };
+_Static_assert(sizeof token_columns / sizeof *token_columns <= HF_PG_COLUMNS_MAX,
+               "the widest table fits");
 
 static const struct hf_pg_column guard_columns[] = {
     { "tenant", TENANT, AT(row.guard.tenant), NULL, true },

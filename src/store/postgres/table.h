@@ -42,6 +42,7 @@ struct hf_pg_token {
     int64_t lease_ms;
     hf_time lease_expires_at, settled_at;
     struct hf_bytes response;
+    int64_t retention_ms;  /* 0: none was given */
     struct hf_bytes image; /* the entry itself, for a call; empty if hf_pg_sql_read left it out */
 };
 
@@ -71,7 +72,7 @@ struct hf_pg_record {
     hf_time deleted_at;           /* leases: when it was deleted; 0: it was not */
 };
 
-enum { HF_PG_COLUMNS_MAX = 17, HF_PG_KEYS_MAX = 3 };
+enum { HF_PG_COLUMNS_MAX = 18, HF_PG_KEYS_MAX = 3 };
 
 /* Where a row was found, and the transaction that wrote it. While both are the same, the row is
  * unchanged. */

@@ -18,6 +18,7 @@ void hf_pg_claim_of(const struct hf_pg_token *t, struct hf_claim *out)
                            .on_abandon = t->on_abandon == 2 ? HF_ABANDON_RETRY : HF_ABANDON_UNKNOWN,
                            .fence = t->fence,
                            .lease_ms = t->lease_ms,
+                           .retention_ms = t->retention_ms,
                            .begun_at = t->recorded_at,
                            .lease_expires_at = t->lease_expires_at,
                            .settled_at = t->settled_at,

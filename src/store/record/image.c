@@ -120,6 +120,8 @@ static void put_claim(unsigned char **p, const struct hf_claim *c)
     put_raw(p, c->fingerprint, HF_DIGEST_SIZE);
     put_str(p, c->key);
     put_blob(p, c->response);
+    if (c->retention_ms)
+        put_time(p, c->retention_ms);
 }
 
 static void put_lease(unsigned char **p, const struct hf_lease *l)
@@ -206,7 +208,8 @@ size_t hf_image_size(const struct hf_row *row)
         return 17 + STR + row->entry.guard.size + STR + row->entry.identity.size + BLOB +
                row->entry.result.size;
     case HF_ROW_CLAIM:
-        return 50 + HF_DIGEST_SIZE + STR + row->claim.key.size + BLOB + row->claim.response.size;
+        return 50 + HF_DIGEST_SIZE + STR + row->claim.key.size + BLOB + row->claim.response.size +
+               (row->claim.retention_ms ? 8 : 0);
     case HF_ROW_LEASE: return 40 + STR + row->lease.name.size + STR + row->lease.holder.size;
     case HF_ROW_REGISTER: return 25 + STR + row->reg.name.size + BLOB + row->reg.value.bytes.size;
     case HF_ROW_CLIENT: return 8 + sizeof row->client.used + STR + row->client.name.size;
@@ -342,6 +345,11 @@ static void take_claim(struct take *t, struct hf_claim *c)
     memcpy(c->fingerprint, take_raw(t, HF_DIGEST_SIZE), HF_DIGEST_SIZE);
     c->key = take_str(t);
     c->response = take_blob(t);
+    c->retention_ms = 0;
+    if (!t->bad && t->p < t->end) {
+        c->retention_ms = take_time(t);
+        t->bad |= c->retention_ms == 0;
+    }
 }
 
 static void take_lease(struct take *t, struct hf_lease *l)

@@ -40,7 +40,7 @@ static bool claim_sound(const struct hf_claim *c)
     size_t response_max = c->state == HF_CLAIM_STARTED ? 0 : HF_RESPONSE_MAX;
     return c->state <= HF_CLAIM_RETRYABLE && c->on_abandon <= HF_ABANDON_RETRY &&
            c->key.size <= HF_TOKEN_MAX && c->response.size <= response_max &&
-           span_sound(c->lease_ms);
+           span_sound(c->lease_ms) && span_sound(c->retention_ms);
 }
 
 static bool register_sound(const struct hf_register *r)

@@ -255,6 +255,7 @@ struct jw_entry *story_begin(struct story *s, const char *key)
                             .lease_ms = 60000,
                             .begun_at = s->now,
                             .lease_expires_at = s->now + 60000 };
+    s->lease_until = c->lease_expires_at;
     memcpy(c->fingerprint, "0123456789abcdef0123456789abcdef", HF_DIGEST_SIZE);
     e->answer = 0;
     return e;
@@ -266,11 +267,13 @@ struct jw_entry *story_settle(struct story *s, enum hf_action action, const char
     struct jw_entry *e = entry_add(s, action);
     struct hf_claim *c = &jw_row(e, HF_ROW_CLAIM)->claim;
     bool beat = action == HF_HEARTBEAT;
+    if (beat)
+        s->lease_until = s->now + 60000;
     *c = (struct hf_claim){ .key = hf_str(key),
                             .fence = fence,
                             .lease_ms = 60000,
                             .begun_at = begun_at,
-                            .lease_expires_at = (beat ? s->now : begun_at) + 60000,
+                            .lease_expires_at = s->lease_until,
                             .settled_at = beat ? 0 : s->now,
                             .expires_at = beat ? 0 : s->now + s->window_ms,
                             .response = hf_str(beat ? "" : "charged") };

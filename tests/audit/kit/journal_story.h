@@ -24,6 +24,7 @@ struct story {
     struct hf_resource resources[STORY_MAX];
     size_t resource_count;
     uint64_t fence;
+    hf_time lease_until; /* of the claim that was begun or beat last */
 };
 
 /* A new store in a new directory, with its configuration written. */

@@ -124,6 +124,8 @@ static void claim_image(const struct hf_claim *c, struct hf_buffer *b)
     hf_buffer_add(b, c->fingerprint, HF_DIGEST_SIZE);
     add_str(b, c->key);
     add_blob(b, c->response);
+    if (c->retention_ms)
+        add_time(b, c->retention_ms);
 }
 
 static void lease_image(const struct hf_lease *l, struct hf_buffer *b)

@@ -108,6 +108,7 @@ CREATE TABLE holdfast.token (
     lease_expires_at timestamptz,
     settled_at timestamptz,
     response bytea,
+    retention_ms bigint,
     PRIMARY KEY (key, tenant)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.1);
 CREATE INDEX token_expires_at ON holdfast.token (expires_at);
@@ -135,6 +136,8 @@ COMMENT ON COLUMN holdfast.token.on_abandon IS
 COMMENT ON COLUMN holdfast.token.fence IS
     'Rises with each begin of the key: only the holder of the newest fence may settle the claim.';
 COMMENT ON COLUMN holdfast.token.response IS 'The response of complete, or the error of fail.';
+COMMENT ON COLUMN holdfast.token.retention_ms IS
+    'How long the claim is remembered once it is settled; NULL: the idempotency window.';
 
 CREATE TABLE holdfast.resource (
     tenant text COLLATE "C" NOT NULL,

@@ -117,11 +117,12 @@ CREATE TYPE holdfast.claim_answer AS (
     lease_expires_at timestamptz,
     settled_at timestamptz,
     expires_at timestamptz,
-    response bytea
+    response bytea,
+    retention_ms bigint
 );
 COMMENT ON TYPE holdfast.claim_answer IS
     'A claim: state is started, completed, failed, retryable, or unknown (started, and the lease '
-    'has run out). response: of complete, or the error of fail; read it with as_json.';
+    'has run out: unknown since lease_expires_at). response: of complete, or the error of fail; read it with as_json.';
 
 CREATE TYPE holdfast.lease_answer AS (
     status text,

@@ -123,7 +123,8 @@ BEGIN
         holdfast._le8(holdfast._ms(c.recorded_at)) || holdfast._le8(holdfast._ms(c.lease_expires_at)) ||
         holdfast._le8(holdfast._ms(c.settled_at)) ||
         holdfast._le8(holdfast._ms(CASE WHEN c.state <> 'started' THEN c.expires_at END)) || c.digest ||
-        holdfast._str(holdfast._bytes(holdfast._key_text(c.key))) || holdfast._blob(c.response));
+        holdfast._str(holdfast._bytes(holdfast._key_text(c.key))) || holdfast._blob(c.response) ||
+        CASE WHEN c.retention_ms > 0 THEN holdfast._le8(c.retention_ms) ELSE ''::bytea END);
 END $$;
 COMMENT ON FUNCTION holdfast._claim_row IS 'A claim as a row of an entry.';
 
@@ -148,8 +149,8 @@ COMMENT ON FUNCTION holdfast._register_row IS 'A plain register as a row of an e
 
 CREATE FUNCTION holdfast._action_number(action text) RETURNS integer LANGUAGE sql IMMUTABLE AS
 $$
-    SELECT pg_catalog.array_position('{place_hold,confirm,release,expire,reverse,set_resource,set_guard,check,record,
-        admit,begin,complete,fail,heartbeat,grant,renew,return,write}'::text[], action)
+    SELECT CASE action WHEN 'abandon' THEN 23 ELSE pg_catalog.array_position('{place_hold,confirm,release,expire,reverse,set_resource,set_guard,check,record,
+        admit,begin,complete,fail,heartbeat,grant,renew,return,write}'::text[], action) END
 $$;
 COMMENT ON FUNCTION holdfast._action_number IS 'The number of enum hf_action.';
 

@@ -219,7 +219,8 @@ BEGIN
     UPDATE holdfast.token t
     SET action = _remember.action, status = _remember.status, digest = _remember.digest, recorded_at = at,
         expires_at = ends, entry = number, hold = _remember.hold, previous = _remember.previous, state = NULL, on_abandon = NULL,
-        fence = NULL, lease_ms = NULL, lease_expires_at = NULL, settled_at = NULL, response = NULL
+        fence = NULL, lease_ms = NULL, lease_expires_at = NULL, settled_at = NULL, response = NULL,
+        retention_ms = NULL
     WHERE t.tenant = _remember.tenant AND t.key = holdfast._key_column(_remember.key);
     PERFORM holdfast._journal(number, at, tenant, action, status, key, 1, answer, ends, digest, rows);
 END $$;

@@ -7,7 +7,7 @@ BEGIN
         CASE WHEN c.state = 'started' AND at >= c.lease_expires_at THEN 'unknown' ELSE c.state END,
         c.on_abandon, c.fence, c.lease_ms, c.recorded_at, c.lease_expires_at, c.settled_at,
         CASE WHEN c.state <> 'started' THEN c.expires_at END,
-        CASE WHEN c.state <> 'started' THEN coalesce(c.response, ''::bytea) END)::holdfast.claim_answer;
+        CASE WHEN c.state <> 'started' THEN coalesce(c.response, ''::bytea) END, c.retention_ms)::holdfast.claim_answer;
 END $$;
 COMMENT ON FUNCTION holdfast._claim_show IS
     'The answer with a claim as it stands at that time, or with a status alone.';
@@ -20,7 +20,8 @@ BEGIN
     UPDATE holdfast.token t
     SET action = 'begin', status = 'ok', digest = c.digest, recorded_at = c.recorded_at, expires_at = c.expires_at,
         entry = number, hold = NULL, previous = NULL, state = c.state, on_abandon = c.on_abandon, fence = c.fence, lease_ms = c.lease_ms,
-        lease_expires_at = c.lease_expires_at, settled_at = c.settled_at, response = c.response
+        lease_expires_at = c.lease_expires_at, settled_at = c.settled_at, response = c.response,
+        retention_ms = c.retention_ms
     WHERE t.tenant = c.tenant AND t.key = c.key;
     PERFORM holdfast._journal(number, at, c.tenant, action, 'ok', holdfast._key_text(c.key), 0, 255, NULL, NULL,
         ARRAY[holdfast._claim_row(c)]);
@@ -40,11 +41,12 @@ COMMENT ON FUNCTION holdfast._begin_meets IS
     'What a begin is answered with where the key is taken; NULL: it may begin again.';
 
 CREATE FUNCTION holdfast.begin_with_fingerprint(key text, fingerprint bytea, lease interval DEFAULT NULL,
-    on_abandon text DEFAULT 'unknown', tenant text DEFAULT '') RETURNS holdfast.claim_answer
+    on_abandon text DEFAULT 'unknown', tenant text DEFAULT '', retention interval DEFAULT NULL) RETURNS holdfast.claim_answer
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     rules constant holdfast.store := holdfast._rules();
     ms constant bigint := coalesce(nullif(holdfast._duration(lease), 0), 60000);
+    kept constant bigint := nullif(holdfast._duration(retention), 0);
     k constant text := holdfast._key_column(key);
     owner record;
     c holdfast.token;
@@ -58,7 +60,8 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     IF octet_length(tenant) > 64 OR octet_length(key) NOT BETWEEN 1 AND rules.token_max_length
-        OR NOT holdfast._duration_valid(ms) OR on_abandon NOT IN ('unknown', 'retry') THEN
+        OR NOT holdfast._duration_valid(ms) OR on_abandon NOT IN ('unknown', 'retry')
+        OR (kept IS NOT NULL AND NOT holdfast._duration_valid(kept)) THEN
         RETURN holdfast._claim_show('invalid-request', false, NULL, NULL);
     END IF;
     LOOP
@@ -97,6 +100,7 @@ BEGIN
     c.fence := nextval('holdfast.fence');
     c.lease_ms := ms;
     c.lease_expires_at := holdfast._after(now, ms);
+    c.retention_ms := kept;
     PERFORM holdfast._claim_write(c, 'begin', now);
     RETURN holdfast._claim_show('ok', false, c, now);
 END $$;
@@ -104,20 +108,21 @@ COMMENT ON FUNCTION holdfast.begin_with_fingerprint IS
     'As begin, with the SHA-256 of the payload instead of the payload.';
 
 CREATE FUNCTION holdfast.begin(key text, payload bytea, lease interval DEFAULT NULL, on_abandon text DEFAULT 'unknown',
-    tenant text DEFAULT '') RETURNS holdfast.claim_answer LANGUAGE sql AS
-$$ SELECT holdfast.begin_with_fingerprint(key, pg_catalog.sha256(payload), lease, on_abandon, tenant) $$;
-COMMENT ON FUNCTION holdfast.begin(text, bytea, interval, text, text) IS
+    tenant text DEFAULT '', retention interval DEFAULT NULL) RETURNS holdfast.claim_answer LANGUAGE sql AS
+$$ SELECT holdfast.begin_with_fingerprint(key, pg_catalog.sha256(payload), lease, on_abandon, tenant, retention) $$;
+COMMENT ON FUNCTION holdfast.begin(text, bytea, interval, text, text, interval) IS
     'Reserve the key for an effect. ok and state started: do it, then complete or fail with the '
     'fence. ok and replayed: it is done, here is the response. Else in-progress, '
-    'outcome-unknown, token-collision, invalid-request. lease: 60 seconds if not given.';
+    'outcome-unknown, token-collision, invalid-request. lease: 60 seconds if not given. retention: '
+    'how long it is remembered once it is settled, the idempotency window if not given.';
 
 CREATE FUNCTION holdfast.begin(key text, payload text, lease interval DEFAULT NULL, on_abandon text DEFAULT 'unknown',
-    tenant text DEFAULT '') RETURNS holdfast.claim_answer LANGUAGE sql AS
+    tenant text DEFAULT '', retention interval DEFAULT NULL) RETURNS holdfast.claim_answer LANGUAGE sql AS
 $$
     SELECT holdfast.begin_with_fingerprint(key, pg_catalog.sha256(pg_catalog.convert_to(payload, 'UTF8')), lease,
-        on_abandon, tenant)
+        on_abandon, tenant, retention)
 $$;
-COMMENT ON FUNCTION holdfast.begin(text, text, interval, text, text) IS
+COMMENT ON FUNCTION holdfast.begin(text, text, interval, text, text, interval) IS
     'The same with text, which is "fingerprint" over HTTP. For what is "payload" there, see '
     'payload.';
 
@@ -142,27 +147,31 @@ BEGIN
     ELSIF fence <> c.fence THEN
         RETURN holdfast._claim_show(CASE WHEN fence > c.fence THEN 'invalid-request' ELSE 'stale-fence' END, false, c,
             now);
-    ELSIF c.state <> 'started' AND action = 'heartbeat' THEN
+    ELSIF c.state <> 'started' AND action IN ('heartbeat', 'abandon') THEN
         RETURN holdfast._claim_show('not-held', false, NULL, NULL);
     ELSIF c.state <> 'started' THEN
         IF c.state = state AND coalesce(c.response, ''::bytea) = response THEN
             RETURN holdfast._claim_show('ok', true, c, now);
         END IF;
         RETURN holdfast._claim_show('token-collision', false, NULL, NULL);
+    ELSIF action = 'abandon' AND now >= c.lease_expires_at THEN
+        RETURN holdfast._claim_show('ok', false, c, now);
     END IF;
     c.state := state;
-    IF action = 'heartbeat' THEN
+    IF action = 'abandon' THEN
+        c.lease_expires_at := now;
+    ELSIF action = 'heartbeat' THEN
         c.lease_ms := coalesce(nullif(ms, 0), c.lease_ms);
         c.lease_expires_at := holdfast._after(now, c.lease_ms);
     ELSE
         c.settled_at := now;
-        c.expires_at := holdfast._after(now, rules.idempotency_window_ms);
+        c.expires_at := holdfast._after(now, coalesce(c.retention_ms, rules.idempotency_window_ms));
         c.response := nullif(response, ''::bytea);
     END IF;
     PERFORM holdfast._claim_write(c, action, now);
     RETURN holdfast._claim_show('ok', false, c, now);
 END $$;
-COMMENT ON FUNCTION holdfast._settle IS 'complete, fail and heartbeat.';
+COMMENT ON FUNCTION holdfast._settle IS 'complete, fail, heartbeat and abandon.';
 
 CREATE FUNCTION holdfast.complete(key text, fence bigint, response bytea, tenant text DEFAULT '')
     RETURNS holdfast.claim_answer LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
@@ -202,6 +211,13 @@ END $$;
 COMMENT ON FUNCTION holdfast.heartbeat IS
     'Still at work: the lease runs from now, as long as before or as given. ok, not-known, '
     'stale-fence, not-held (settled), invalid-request.';
+
+CREATE FUNCTION holdfast.abandon(key text, fence bigint, tenant text DEFAULT '')
+    RETURNS holdfast.claim_answer LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
+$$ BEGIN RETURN holdfast._settle('abandon', key, fence, 'started', '', 0, tenant); END $$;
+COMMENT ON FUNCTION holdfast.abandon IS
+    'The effect was started and its outcome is not known: the claim is unknown at once, without '
+    'waiting for its lease. ok, not-known, stale-fence, not-held (settled), invalid-request.';
 
 CREATE FUNCTION holdfast.get_claim(key text, tenant text DEFAULT '') RETURNS holdfast.claim_answer
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
