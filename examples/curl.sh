@@ -160,6 +160,8 @@ call 409 POST /v1/claims - "$work_on"
 is code in-progress
 header Retry-After
 call 200 POST "/v1/claims/$run-charge/heartbeat" - "{\"fence\":$fence}"
+call 200 POST "/v1/claims/$run-charge/abandon" - "{\"fence\":$fence}"
+is status unknown
 call 200 POST "/v1/claims/$run-charge/complete" - "{\"fence\":$fence,\"response\":{\"receipt\":\"r-1\"}}"
 is status completed
 call 200 POST /v1/claims - "$work_on"

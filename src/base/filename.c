@@ -1,5 +1,10 @@
 #include "base/filename.h"
 
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
 /* `count` digits at `text`, lower case. False if any is not a digit. */
 static bool digits_read(const char *text, size_t count, unsigned radix, uint64_t *out)
 {
@@ -41,4 +46,19 @@ bool hf_filename_follows_batch(enum hf_filename kind, uint64_t number)
 {
     return ((kind == HF_FILENAME_LOG || kind == HF_FILENAME_PACK) && number > 1) ||
            kind == HF_FILENAME_SNAPSHOT || kind == HF_FILENAME_INDEX;
+}
+
+void hf_filename_missing(const char *path, char *out, size_t size)
+{
+    out[0] = '\0';
+    for (const char *end = path; (end = strchr(end + 1, '/')) != NULL && *end;) {
+        char above[4096];
+        if (end[1] == '/' || end[1] == '\0' || (size_t)(end - path) >= sizeof above)
+            continue;
+        snprintf(above, sizeof above, "%.*s", (int)(end - path), path);
+        if (access(above, F_OK) == 0 || errno != ENOENT)
+            continue;
+        snprintf(out, size, "%s", above);
+        return;
+    }
 }

@@ -24,4 +24,8 @@ enum hf_filename hf_filename_read(const char *name, uint64_t *number);
  * snapshot or holds.idx. */
 bool hf_filename_follows_batch(enum hf_filename kind, uint64_t number);
 
+/* For an error message: the first directory above `path` that does not exist. out: cut to `size`;
+ * the empty text if all exist. */
+void hf_filename_missing(const char *path, char *out, size_t size);
+
 #endif

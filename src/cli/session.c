@@ -123,7 +123,7 @@ static const char *advice(const char *place, enum hf_status status)
     if (status == HF_STORE_ABSENT)
         return "use --data DIR for another place; the first change creates a store";
     if (error == ENOENT)
-        return "its parent folder does not exist; create it first, or use another --data DIR";
+        return "or use another --data DIR";
     if (error == EACCES || (!error && access(place, R_OK | X_OK) != 0))
         return "you have no access to it; ask its owner, or use another --data DIR";
     return "";

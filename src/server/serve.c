@@ -1,5 +1,6 @@
 /* Start, signals, stop. */
 #include "base/clock.h"
+#include "base/filename.h"
 #include "server/inner.h"
 #include "server/sandbox.h"
 
@@ -113,8 +114,14 @@ static bool make_directory(const char *path, struct hf_error *why)
     if (strcmp(path, ":memory:") == 0 || mkdir(path, 0700) != 0) {
         if (strcmp(path, ":memory:") == 0 || errno == EEXIST)
             return true;
-        snprintf(why->text, sizeof why->text, "cannot create the directory \"%.300s\": %s", path,
-                 strerror(errno));
+        char missing[160], text[240];
+        snprintf(text, sizeof text, "%s", strerror(errno));
+        hf_filename_missing(path, missing, sizeof missing);
+        if (missing[0])
+            snprintf(text, sizeof text, "the directory \"%s\" does not exist. Create it first",
+                     missing);
+        snprintf(why->text, sizeof why->text, "cannot create the directory \"%.200s\": %s", path,
+                 text);
         return false;
     }
     char copy[4096];

@@ -49,7 +49,7 @@ done <<'TABLE'
 2|auth-file = auth|auth
 2|tls-cert = cert|TLS needs both --tls-cert and --tls-key
 2|tls-key = cert|TLS needs both --tls-cert and --tls-key
-3|data = absent/too|cannot create the directory "absent/too"
+3|data = absent/too|cannot create the directory "absent/too": the directory "absent" does not exist. Create it first
 3|data = cert|
 TABLE
 config 'sandbox = perhaps'

@@ -56,7 +56,7 @@ for what in "list" "hold a --for b --duration 1m" "audit" "trace x" "export --fo
 done
 json 'j.detail.includes("but this is a file")'
 try 3 hold a --for b --duration 1m --data "$work/no/such/parent"
-has err "its parent folder does not exist; create it first"
+has err "cannot create a store in $work/no/such/parent: the directory $work/no does not exist. Create it first"
 try 3 list --data "$work/no/such/parent"
 has err "the first change creates a store"
 for what in "list" "hold a --for b --duration 1m" "audit" "trace x" "export --format jsonl -"; do

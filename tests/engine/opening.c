@@ -168,6 +168,7 @@ static void without_create_there_must_be_a_store(void **state)
     o.no_create = false;
     snprintf(path, sizeof path, "%s/none/too/deep", k->dir);
     assert_int_equal(opened(path, &o, &why), HF_STORAGE_FAILURE);
+    assert_non_null(strstr(why.text, "/none/too does not exist. Create it first"));
     kit_close(k);
     o.no_create = true;
     assert_int_equal(opened(k->dir, &o, &why), HF_OK);

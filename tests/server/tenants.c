@@ -214,7 +214,8 @@ static const char *body_of(const struct hf_call *call)
     case HF_MERGE: return "{\"type\":\"max\",\"value\":2}";
     case HF_COMPLETE:
     case HF_FAIL:
-    case HF_HEARTBEAT: return "{\"fence\":1}";
+    case HF_HEARTBEAT:
+    case HF_ABANDON: return "{\"fence\":1}";
     case HF_RENEW:
     case HF_RETURN: snprintf(text, sizeof text, "{\"fence\":%lld}", fence); return text;
     default: return NULL;

@@ -329,6 +329,21 @@ static enum hf_status open_locked(struct hf_journal *j, const struct hf_options 
     return HF_OK;
 }
 
+/* The directory cannot be used: say why. */
+static enum hf_status not_opened(const char *path, bool no_create, int error, struct hf_error *why)
+{
+    char missing[200];
+    if (error == -ENOENT && no_create)
+        return hf_error_set(why, HF_STORE_ABSENT, "there is no store in %.300s", path);
+    hf_filename_missing(path, missing, sizeof missing);
+    if (error == -ENOENT && missing[0])
+        return hf_error_set(why, HF_STORAGE_FAILURE,
+                            "cannot create a store in %.200s: the directory %s does not exist. "
+                            "Create it first",
+                            path, missing);
+    return hf_error_set(why, HF_STORAGE_FAILURE, "cannot open %.300s: %s", path, strerror(-error));
+}
+
 enum hf_status hf_journal_open(const char *path, const struct hf_options *options,
                                const struct hf_io *io, struct hf_journal **out,
                                struct hf_error *why)
@@ -364,12 +379,8 @@ enum hf_status hf_journal_open(const char *path, const struct hf_options *option
     }
     int error = io->dir_open(io->ctx, path, !options->no_create, &j->dir);
     if (error) {
-        snprintf(why->text, sizeof why->text,
-                 error == -ENOENT ? "there is no store in %s" : "cannot open %s: %s", path,
-                 strerror(-error));
-        why->status = error == -ENOENT && options->no_create ? HF_STORE_ABSENT : HF_STORAGE_FAILURE;
         hf_journal_close(j);
-        return why->status;
+        return not_opened(path, options->no_create, error, why);
     }
     j->segments.io = io;
     j->segments.dir = j->dir;
