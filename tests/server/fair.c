@@ -113,7 +113,7 @@ static void tenants_take_turns(void **state)
                  { "GET /v1/trace/f0-1", 8, 6 },
                  { "GET /v1/holds?requester=nobody", 60, 20 } };
     server_start(&s);
-    fill(8);
+    fill(test_size(8));
     int fd = server_connect(&s); /* beta has one, so that there is something to trace */
     struct reply r;
     assert_true(server_call(fd, "POST /v1/holds", AS_BETA "Idempotency-Key: f0-1\r\n",
@@ -219,7 +219,7 @@ static void who_waits_too_much_is_told_so(void **state)
     int fds[COUNT], refused = 0;
     struct reply r;
     server_start(&s);
-    fill(4);
+    fill(test_size(4) + 1);
     for (int i = 0; i < COUNT; i++) {
         fds[i] = server_connect(&s);
         assert_true(server_send_request(fds[i], "GET /v1/audit", AS_ALPHA, NULL));

@@ -40,7 +40,7 @@ static bool move(int fd, const struct text *requests, size_t *sent, uint64_t *go
 static void what_was_sent_is_not_kept(void **state)
 {
     (void)state;
-    const uint64_t total = 64 << 20;
+    const uint64_t total = (uint64_t)test_size(64) << 20;
     struct text bulk = { 0 };
     char room[2048]; /* little at a time, so that the server is faster */
     size_t sent = 0;
@@ -198,7 +198,7 @@ static void answers_behind_unread_ones_are_bounded(void **state)
 {
     (void)state;
 #ifdef __SANITIZE_THREAD__ /* which takes a multiple of the memory and of the time */
-    enum { COUNT = 40, MOST_MIB = 4096 };
+    enum { COUNT = 16, MOST_MIB = 4096 };
 #else
     enum { COUNT = 200, MOST_MIB = WATCH_SANITIZED ? 1536 : 1024 };
 #endif
@@ -436,10 +436,11 @@ static void send_in_pieces(int fd, const struct text *bulk, uint64_t *random)
 static void any_pieces_are_the_same_requests(void **state)
 {
     (void)state;
-    enum { ROUNDS = 120, MOST = 300 };
+    enum { MOST = 300 };
+    const int rounds = test_size(120);
     uint64_t random = test_seed("pieces", 7);
     unsigned number = 0;
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < rounds; round++) {
         int status[MOST], count = 1 + (int)test_below(&random, round % 10 ? 30 : MOST);
         struct text bulk = { 0 };
         for (int i = 0; i < count; i++)
@@ -569,7 +570,7 @@ static void an_export_lets_others_in(void **state)
     static int64_t answered[ASKS];
     int64_t when[2];
     int ends[2], count = 0, within = 0;
-    server_fill_registers(&s, WATCH_SANITIZED ? 48 << 20 : 96 << 20);
+    server_fill_registers(&s, (size_t)test_size(WATCH_SANITIZED ? 48 : 96) << 20);
     assert_int_equal(pipe(ends), 0);
     pid_t pid = fork();
     assert_true(pid >= 0);

@@ -29,6 +29,17 @@ static inline uint64_t test_below(uint64_t *state, uint64_t n)
     return test_random(state) % n;
 }
 
+/* How much of something a test does. The thread sanitizer makes a program ten times slower: there
+ * it is a quarter. The other builds do all of it. */
+static inline int test_size(int all)
+{
+#ifdef __SANITIZE_THREAD__
+    return (all + 3) / 4;
+#else
+    return all;
+#endif
+}
+
 /* What this process has worked so far: whatever else runs on the machine does not count. */
 static inline int64_t test_cpu_ns(void)
 {
