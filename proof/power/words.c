@@ -1,6 +1,7 @@
 #include "power/words.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* ---- Numbers and bytes ---- */
 
@@ -18,11 +19,19 @@ static void add_time(uint64_t *hash, hf_time t)
 static void add_bytes(uint64_t *hash, struct hf_bytes b)
 {
     const unsigned char *p = b.data;
-    uint64_t sum = UINT64_C(0xcbf29ce484222325);
-    for (size_t i = 0; i < b.size; i++)
-        sum = (sum ^ p[i]) * UINT64_C(0x100000001b3);
+    size_t left = b.size;
+    uint64_t word;
     add(hash, b.size);
-    add(hash, sum);
+    /* By words: registers of some kilobytes are looked at after every step. */
+    for (; left >= sizeof word; p += sizeof word, left -= sizeof word) {
+        memcpy(&word, p, sizeof word);
+        add(hash, word);
+    }
+    word = 0;
+    for (size_t i = 0; i < left; i++)
+        word = word << 8 | p[i];
+    if (left > 0)
+        add(hash, word);
 }
 
 /* ---- Records ---- */
