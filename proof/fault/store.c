@@ -48,21 +48,52 @@ void fault_same(const char *got, const char *wanted, const char *what)
 
 enum { FILES_MAX = 16, BLOCK = 4096 };
 
-static struct original {
+struct run {
+    size_t at, size;
+};
+
+struct original {
     char name[64];
-    size_t size;
+    size_t size, run_count;
     unsigned char *data; /* owned */
-} originals[FILES_MAX];
-static size_t original_count;
+    struct run *runs;    /* owned: the blocks that are not zeros */
+};
+
+struct originals {
+    size_t count;
+    struct original list[FILES_MAX];
+};
+
+static struct originals furnished_files;
+static struct originals prepared_files; /* what prepared_by made of them */
+static void (*prepared_by)(struct kit *k);
 static struct kit *kit;
 static struct hf_io io;
 static hf_time trial_at;
 
-static void file_read(const char *dir, const char *name)
+/* Found once, because the file is written for every trial. */
+static void runs_find(struct original *o)
+{
+    static const unsigned char zeros[BLOCK];
+    o->runs = calloc(o->size / BLOCK + 1, sizeof *o->runs);
+    assert_non_null(o->runs);
+    for (size_t at = 0; at < o->size; at += BLOCK) {
+        size_t n = o->size - at < BLOCK ? o->size - at : BLOCK;
+        struct run *last = o->run_count ? &o->runs[o->run_count - 1] : NULL;
+        if (memcmp(o->data + at, zeros, n) == 0)
+            continue;
+        if (last && last->at + last->size == at)
+            last->size += n;
+        else
+            o->runs[o->run_count++] = (struct run){ at, n };
+    }
+}
+
+static void file_read(struct originals *set, const char *dir, const char *name)
 {
     char path[600];
-    struct original *o = &originals[original_count++];
-    assert_true(original_count <= FILES_MAX);
+    assert_true(set->count < FILES_MAX);
+    struct original *o = &set->list[set->count++];
     snprintf(path, sizeof path, "%s/%s", dir, name);
     snprintf(o->name, sizeof o->name, "%s", name);
     int fd = open(path, O_RDONLY);
@@ -72,30 +103,38 @@ static void file_read(const char *dir, const char *name)
     o->data = malloc(o->size + 1);
     assert_true(o->data && read(fd, o->data, o->size) == (ssize_t)o->size);
     close(fd);
+    runs_find(o);
 }
 
-static void originals_read(const char *dir)
+static void originals_read(struct originals *set, const char *dir)
 {
     DIR *d = opendir(dir);
     assert_non_null(d);
     for (struct dirent *e; (e = readdir(d)) != NULL;)
         if (e->d_name[0] != '.')
-            file_read(dir, e->d_name);
+            file_read(set, dir, e->d_name);
     closedir(d);
+}
+
+static void originals_free(struct originals *set)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        free(set->list[i].data);
+        free(set->list[i].runs);
+    }
+    *set = (struct originals){ 0 };
 }
 
 /* Blocks of zeros are left out: the file has a hole there. */
 static void file_write(const char *dir, const struct original *o)
 {
-    static const unsigned char zeros[BLOCK];
     char path[600];
     snprintf(path, sizeof path, "%s/%s", dir, o->name);
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     assert_true(fd >= 0 && ftruncate(fd, (off_t)o->size) == 0);
-    for (size_t at = 0; at < o->size; at += BLOCK) {
-        size_t n = o->size - at < BLOCK ? o->size - at : BLOCK;
-        if (memcmp(o->data + at, zeros, n) != 0)
-            assert_int_equal(pwrite(fd, o->data + at, n, (off_t)at), n);
+    for (size_t i = 0; i < o->run_count; i++) {
+        const struct run *r = &o->runs[i];
+        assert_int_equal(pwrite(fd, o->data + r->at, r->size, (off_t)r->at), r->size);
     }
     close(fd);
 }
@@ -224,15 +263,15 @@ void fault_furnish(void)
     kit->options.idempotency_window_ms = 0; /* as the store has it */
     trial_at = 2 * MINUTE + 10 * SECOND;
     kit_close(kit);
-    originals_read(kit->dir);
+    originals_read(&furnished_files, kit->dir);
     hf_result_clear(&kit->got);
 }
 
 void fault_unfurnish(void)
 {
-    for (size_t i = 0; i < original_count; i++)
-        free(originals[i].data);
-    original_count = 0;
+    originals_free(&furnished_files);
+    originals_free(&prepared_files);
+    prepared_by = NULL;
     fault_here(false);
     kit_free(kit);
 }
@@ -243,12 +282,12 @@ static uint64_t mark;
 static unsigned descriptors;
 static int mappings;
 
-struct kit *fault_begin(void)
+static struct kit *begin_with(const struct originals *set)
 {
     fault_here(false);
     kit_leave(kit);
-    for (size_t i = 0; i < original_count; i++)
-        file_write(kit->dir, &originals[i]);
+    for (size_t i = 0; i < set->count; i++)
+        file_write(kit->dir, &set->list[i]);
     kit_at(kit, trial_at);
     kit->keys = 1000000;
     kit->fatal = kit->warnings = 0;
@@ -256,6 +295,27 @@ struct kit *fault_begin(void)
     descriptors = fault_descriptors();
     mappings = fault_mappings();
     return kit;
+}
+
+struct kit *fault_begin(void)
+{
+    return begin_with(&furnished_files);
+}
+
+struct kit *fault_begin_prepared(void (*prepare)(struct kit *k), hf_time at)
+{
+    if (prepared_by != prepare) {
+        struct kit *k = fault_begin();
+        kit_at(k, at);
+        prepare(k);
+        hf_result_clear(&k->got);
+        originals_free(&prepared_files);
+        originals_read(&prepared_files, k->dir);
+        prepared_by = prepare;
+    }
+    struct kit *k = begin_with(&prepared_files);
+    kit_at(k, at);
+    return k;
 }
 
 void fault_open(struct kit *k)

@@ -55,6 +55,9 @@ void fault_unfurnish(void);
 
 /* A kit with a fresh copy of the furnished store, not open, and `mark` for what is left behind. */
 struct kit *fault_begin(void);
+/* The same with what `prepare` makes of that store, at `at` after KIT_START. It is called once; the
+ * trials that follow with the same one get copies of what it left. */
+struct kit *fault_begin_prepared(void (*prepare)(struct kit *k), hf_time at);
 /* Open it with faults off (they are counted, though); the open must succeed. */
 void fault_open(struct kit *k);
 /* Close it; assert that nothing is left behind by what was done since fault_begin; remove the

@@ -155,10 +155,11 @@ static enum hf_status open_it(struct kit *k, const struct opening *o, struct hf_
 
 static struct kit *begin(const struct opening *o)
 {
-    struct kit *k = fault_begin();
-    kit_at(k, 2 * MINUTE); /* nothing is due yet that a thread could find */
+    const hf_time at = 2 * MINUTE; /* nothing is due yet that a thread could find */
     if (o->prepare)
-        o->prepare(k);
+        return fault_begin_prepared(o->prepare, at);
+    struct kit *k = fault_begin();
+    kit_at(k, at);
     hf_result_clear(&k->got);
     return k;
 }
