@@ -33,9 +33,11 @@ void hf_journal_note(struct hf_journal *j, int level, const char *format, ...)
 void hf_journal_note_head(struct hf_journal *j)
 {
     char hex[2 * HF_DIGEST_SIZE + 1];
+    j->head_noted_ns = j->io->monotonic_ns(j->io->ctx);
+    if (!j->on_note)
+        return;
     for (size_t i = 0; i < HF_DIGEST_SIZE; i++)
         snprintf(hex + 2 * i, 3, "%02x", j->chain[i]);
-    j->head_noted_ns = j->io->monotonic_ns(j->io->ctx);
     hf_journal_note(j, 0, "chain head: %s after batch %llu", hex,
                     (unsigned long long)(j->next_sequence - 1));
 }
