@@ -35,10 +35,10 @@ if(HF_LLD)
   set(HF_TEST_LINK -fuse-ld=lld)
 endif()
 
-# Is the test of this name wanted? HF_TEST_ONLY, if it is set, must match it.
+# Is the test of this name wanted? HF_TEST_ONLY, if it is set, must match it, and HF_TEST_NOT must not.
 function(hf_wanted name result)
   set(${result} ON PARENT_SCOPE)
-  if(HF_TEST_ONLY AND NOT name MATCHES "${HF_TEST_ONLY}")
+  if((HF_TEST_ONLY AND NOT name MATCHES "${HF_TEST_ONLY}") OR (HF_TEST_NOT AND name MATCHES "${HF_TEST_NOT}"))
     set(${result} OFF PARENT_SCOPE)
   endif()
 endfunction()
@@ -69,6 +69,8 @@ function(hf_tests folder prefix)
     add_executable(${target} ${source})
     target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/tests ${CMAKE_SOURCE_DIR}/proof)
     target_link_libraries(${target} PRIVATE hf_kit)
+    # What is tested, and the kit, are optimised; the test itself compiles in a quarter of the time if it is not.
+    target_compile_options(${target} PRIVATE -O0 -U_FORTIFY_SOURCE)
     target_link_options(${target} PRIVATE ${HF_TEST_LINK} -Wl,--undefined=test_only_named ${ARGN})
     hf_test(${target} ${target})
   endforeach()

@@ -17,8 +17,9 @@ run() { # preset folder scale
 }
 
 run asan build-asan small
-# The engine and the server, on both stores: HF_TEST_ONLY in CMakePresets.json. What is below them, and the simulator, has
-# one thread.
+# The engine and the server, on both stores: HF_TEST_ONLY and HF_TEST_NOT in CMakePresets.json. What is below them, and the
+# simulator, has one thread; so have the tests of SQL and of the audit. Those with several servers or clusters have threads
+# that others have too.
 run tsan build-tsan small
 
 run release build full

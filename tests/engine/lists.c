@@ -566,7 +566,7 @@ static void fill(void)
 {
     static char text[GROUP][24];
     static struct hf_request requests_made[GROUP];
-    for (int from = 0; from < HOLDS; from += GROUP) {
+    for (int from = 0; from < test_size(HOLDS); from += GROUP) {
         for (int i = 0; i < GROUP; i++) {
             snprintf(text[i], sizeof text[i], "n%d", from + i);
             requests_made[i] = (struct hf_request){

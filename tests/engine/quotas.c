@@ -268,7 +268,7 @@ static void what_is_over_makes_room_at_a_quota(void **state)
     enum { OTHERS = 20000, MAX = 60 };
     char key[32];
     k->tenant = "other";
-    for (int i = 0; i < OTHERS; i++)
+    for (int i = 0; i < test_size(OTHERS); i++)
         assert_int_equal(write_one("o", i, 1), HF_OK);
     k->options.tenant_records_max = MAX;
     k->options.idempotency_window_ms = HOUR;

@@ -642,7 +642,7 @@ static void holds_of_every_age_keep_their_state_whatever_help_files_are_lost(voi
     struct kit *k = kit_make();
     k->options.snapshot_every_bytes = 400000;
     kit_reopen(k);
-    for (int round = 0; round < (k->remote ? ROUNDS / 2 : ROUNDS); round++) {
+    for (int round = 0; round < test_size(k->remote ? ROUNDS / 2 : ROUNDS); round++) {
         size_t holds = (size_t)round * GROUP;
         place_group(k, holds, id);
         memset(states + holds, HF_HELD, GROUP);

@@ -10,10 +10,11 @@ function(hf_on_postgres folder)
   endforeach()
 endfunction()
 
-hf_on_postgres(engine apply claims guards limits lists opening quotas reopen scenarios submit threads time)
-
-# Over HTTP once, at full scale: what a sanitizer would see there, it sees in the tests of the library above.
-if(HF_SCALE STREQUAL full)
+# The library under the sanitizers, the server as it is installed: what a sanitizer would see in the server, it sees in the
+# tests of the library.
+if(HF_SCALE STREQUAL small)
+  hf_on_postgres(engine apply claims guards limits lists opening quotas reopen scenarios submit threads time)
+else()
   hf_on_postgres(server answers calls_claims calls_guards calls_holds calls_keys calls_rest calls_table crowd limits logs
     pipelines restart sandbox stopping tenants wire)
 endif()

@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-enum { FLOODS = 4, LINES = 8000, FLOOD = 15 * LINES, CALLS = 4000, ORDERED = 300 };
+enum { FLOODS = 4, LINES = 8000, FLOOD = 5 * LINES, CALLS = 4000, ORDERED = 300 };
 
 static struct postgres p;
 static struct hf_db *db;
