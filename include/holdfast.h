@@ -592,7 +592,12 @@ struct hf_options {
     void (*on_note)(void *arg, int level, const char *line);
     /* Called with the progress of a long recovery, from 0 to total bytes; may be NULL. */
     void (*on_progress)(void *arg, uint64_t done, uint64_t total);
-    void *arg; /* borrowed, passed to the three above */
+    /* Called when a claim has become unknown because its lease ended, within a second. claim:
+     * borrowed. A directory: not for claims that were unknown when it was opened (on_note says how
+     * many). A database: for every claim once, in one of the processes that share it. May be NULL.
+     * Must not call the library. */
+    void (*on_unknown)(void *arg, const struct hf_claim *claim);
+    void *arg; /* borrowed, passed to the four above */
 };
 
 struct hf_db;
@@ -700,7 +705,8 @@ enum hf_list_kind {
     HF_LIST_RESOURCES = 2,
     HF_LIST_GUARDS = 3,
     HF_LIST_ENTRIES = 4, /* of the guard `name`: identities that are seen now */
-    HF_LIST_OUTBOX = 5
+    HF_LIST_OUTBOX = 5,
+    HF_LIST_CLAIMS = 6   /* newest begin first; with their responses */
 };
 
 struct hf_query {
@@ -708,8 +714,11 @@ struct hf_query {
     struct hf_bytes tenant;
     enum hf_hold_state state;            /* holds: 0 any */
     struct hf_bytes resource, requester; /* holds: empty any */
-    hf_time from, to;                    /* holds: placed_at in [from, to), 0 open */
+    hf_time from, to;                    /* holds: placed_at in [from, to), 0 open;
+                                          * claims: begun_at */
     struct hf_bytes name;                /* entries: the guard */
+    enum hf_claim_state claim_state;     /* claims: 0 any */
+    struct hf_bytes prefix;              /* claims: how the key begins; empty: any */
     uint32_t limit;                      /* 0: 100 */
     /* 0: the start; else a page's next_cursor, of the same tenant */
     uint64_t cursor;
@@ -718,7 +727,7 @@ struct hf_query {
 struct hf_page {
     size_t count;
     /* opaque; 0: the list is complete. A page may be short or even empty before the end, because a
-     * call reads a bounded number of records */
+     * call reads a bounded number of records and returns about 8 MiB at most */
     uint64_t next_cursor;
     union {
         struct hf_hold *holds;
@@ -726,6 +735,7 @@ struct hf_page {
         struct hf_guard *guards;
         struct hf_entry *entries;
         struct hf_outbox *outbox;
+        struct hf_claim *claims;
         void *rows;
     };
     void *heap; /* private */
@@ -746,6 +756,10 @@ struct hf_stats {
     uint64_t holds;             /* ever placed, reversals included */
     uint64_t holds_live;        /* in state held */
     uint64_t resources, guards, entries, claims, registers, outbox, values;
+    uint64_t clients;           /* that number their operations */
+    /* claims by state; unknown: their lease has ended, noticed up to a second later */
+    uint64_t claims_started, claims_unknown, claims_completed, claims_failed, claims_retryable;
+    hf_time claims_unknown_since; /* of the one that is unknown for longest; 0: none is */
     uint64_t operations;        /* decided since open */
     uint64_t duplicates;        /* answered from a stored answer since open */
     uint64_t collisions;        /* refused as token-collision since open */

@@ -55,6 +55,7 @@ struct look {
     struct hf_guard guards[OPERATIONS_MAX];
     struct hf_entry entries[OPERATIONS_MAX];
     struct hf_outbox outbox[OPERATIONS_MAX * FUZZ_EFFECTS];
+    struct hf_claim claims[OPERATIONS_MAX];
     struct judge_view view;
 };
 
@@ -88,6 +89,9 @@ static void look_tenant(struct world *w, struct look *l, size_t t)
     q.kind = HF_LIST_OUTBOX;
     page = list(w, to++, &q);
     TAKE(l->outbox, l->view.outbox_count, page, outbox);
+    q.kind = HF_LIST_CLAIMS;
+    page = list(w, to++, &q);
+    TAKE(l->claims, l->view.claim_count, page, claims);
     q.kind = HF_LIST_GUARDS;
     page = list(w, to++, &q);
     TAKE(l->guards, l->view.guard_count, page, guards);
@@ -119,7 +123,9 @@ static void look(struct world *w)
                                    .resources = l->resources,
                                    .guards = l->guards,
                                    .entries = l->entries,
-                                   .outbox = l->outbox };
+                                   .outbox = l->outbox,
+                                   .lists_claims = true,
+                                   .claims = l->claims };
     for (size_t t = 0; t < TENANTS; t++)
         look_tenant(w, l, t);
     judge_looked(w->judge, &l->view);

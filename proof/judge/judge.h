@@ -71,6 +71,9 @@ struct judge_view {
     size_t entry_count;
     const struct hf_outbox *outbox;
     size_t outbox_count;
+    bool lists_claims;             /* false: the claims are not looked at */
+    const struct hf_claim *claims; /* of a tenant newest begin first */
+    size_t claim_count;
 };
 
 /* owned, free with judge_free; never NULL (it aborts without memory). */

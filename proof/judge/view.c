@@ -23,7 +23,7 @@ __attribute__((format(printf, 2, 3))) static bool say(char *why, const char *for
 bool judge_kind_viewed(enum judge_kind kind)
 {
     return kind == JUDGE_HOLD || kind == JUDGE_RESOURCE || kind == JUDGE_GUARD ||
-           kind == JUDGE_ENTRY || kind == JUDGE_OUTBOX;
+           kind == JUDGE_ENTRY || kind == JUDGE_OUTBOX || kind == JUDGE_KEY;
 }
 
 /* ---- Rows and records ---- */
@@ -70,6 +70,23 @@ static bool tallies(const struct judge_view *v, struct judge *j, char *why)
     return true;
 }
 
+static bool claims_hang(struct judge *j, const struct judge_view *v, char *why)
+{
+    for (size_t i = 0; i < v->claim_count; i++) {
+        const struct hf_claim *c = &v->claims[i];
+        if (i > 0 && judge_bytes_equal(c->tenant, c[-1].tenant) && c->fence >= c[-1].fence) {
+            say(why,
+                "the claims of a tenant are not listed newest begin first: fence %llu comes "
+                "after %llu",
+                (unsigned long long)c->fence, (unsigned long long)c[-1].fence);
+            return false;
+        }
+        if (!hang(j, judge_find(j, JUDGE_KEY, c->tenant, c->key, none()), c, why))
+            return false;
+    }
+    return true;
+}
+
 bool judge_view_hang(struct judge *j, const struct judge_view *v, char why[JUDGE_WORDS])
 {
     bool well = true;
@@ -96,7 +113,7 @@ bool judge_view_hang(struct judge *j, const struct judge_view *v, char why[JUDGE
                     judge_find(j, JUDGE_OUTBOX, none(),
                                hf_mem(&v->outbox[i].number, sizeof(uint64_t)), none()),
                     &v->outbox[i], why);
-    return well && tallies(v, j, why);
+    return well && claims_hang(j, v, why) && tallies(v, j, why);
 }
 
 /* ---- Differences ---- */
@@ -147,6 +164,24 @@ static bool outbox_differs(const struct judge_record *r, const struct hf_outbox 
                (unsigned long long)o->number, (unsigned long long)r->body.stamp);
 }
 
+static bool claim_differs(const struct judge_view *v, const struct judge_record *r,
+                          const struct hf_claim *row, char *why)
+{
+    const struct hf_claim *claim = judge_claim_alive(r, v->now);
+    if (!v->lists_claims || (!claim && !row))
+        return false;
+    if (!claim)
+        return say(why, "the claim %.*s is listed, and nothing begun is remembered under its key",
+                   (int)r->name.size, (const char *)r->name.data);
+    struct hf_claim want = judge_claim_shown(claim, v->now);
+    return (!row || !judge_claim_same(&want, row)) &&
+           say(why,
+               "the claim %.*s, last changed by operation %llu, is not listed as it is: state %d, "
+               "fence %llu",
+               (int)r->name.size, (const char *)r->name.data, (unsigned long long)r->body.stamp,
+               (int)want.state, (unsigned long long)want.fence);
+}
+
 /* Holds, resources and guards: there or not, and then with the words of their own rules. */
 static bool plain_differs(const struct judge_view *v, const struct judge_record *r, const void *row,
                           char *why)
@@ -185,6 +220,7 @@ bool judge_view_differs(struct judge *j, const struct judge_view *v, struct judg
     case JUDGE_GUARD: return plain_differs(v, r, row, why);
     case JUDGE_ENTRY: return entry_differs(j, v, r, row, why);
     case JUDGE_OUTBOX: return outbox_differs(r, row, why);
+    case JUDGE_KEY: return claim_differs(v, r, row, why);
     default: return false;
     }
 }

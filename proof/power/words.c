@@ -200,6 +200,7 @@ static bool add_list(uint64_t *hash, struct hf_db *db, struct hf_query query, st
             case HF_LIST_RESOURCES: add_resource(hash, &page.resources[i]); break;
             case HF_LIST_ENTRIES: add_entry(hash, &page.entries[i]); break;
             case HF_LIST_OUTBOX: add_outbox(hash, &page.outbox[i]); break;
+            case HF_LIST_CLAIMS: add_claim(hash, &page.claims[i]); break;
             case HF_LIST_GUARDS:
                 add_guard(hash, &page.guards[i]);
                 good = add_list(hash, db,
@@ -247,7 +248,7 @@ bool power_state_hash(struct hf_db *db, const char *const *tenants, const char *
                       uint64_t *out, struct hf_error *why)
 {
     static const enum hf_list_kind kinds[] = { HF_LIST_HOLDS, HF_LIST_RESOURCES, HF_LIST_GUARDS,
-                                               HF_LIST_OUTBOX };
+                                               HF_LIST_OUTBOX, HF_LIST_CLAIMS };
     bool good = true;
     *out = 1;
     for (; *tenants; tenants++) {

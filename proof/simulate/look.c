@@ -12,7 +12,7 @@ struct rows {
 };
 
 struct seen {
-    struct rows holds, resources, guards, entries, outbox;
+    struct rows holds, resources, guards, entries, outbox, claims;
     struct hf_page *pages; /* owned */
     size_t page_count, page_room;
     size_t lists; /* read so far */
@@ -56,6 +56,7 @@ static void seen_free(struct seen *s)
     free(s->guards.data);
     free(s->entries.data);
     free(s->outbox.data);
+    free(s->claims.data);
     hf_arena_free(&s->arena);
 }
 
@@ -93,6 +94,7 @@ static bool read_tenant(struct sim_world *w, struct hf_db *db, uint32_t tenant, 
         { HF_LIST_RESOURCES, &s->resources, sizeof(struct hf_resource) },
         { HF_LIST_GUARDS, &s->guards, sizeof(struct hf_guard) },
         { HF_LIST_OUTBOX, &s->outbox, sizeof(struct hf_outbox) },
+        { HF_LIST_CLAIMS, &s->claims, sizeof(struct hf_claim) },
     };
     /* Sometimes small pages, so that a list of many is read, too. */
     uint32_t limit = w->calls % 5 == 0 ? 1 + (uint32_t)(w->calls / 5 % 40) : HF_LIST_MAX;
@@ -144,7 +146,10 @@ static void view_make(const struct seen *s, hf_time now, struct judge_view *view
                                  .entries = (const void *)s->entries.data,
                                  .entry_count = s->entries.count,
                                  .outbox = (const void *)s->outbox.data,
-                                 .outbox_count = s->outbox.count };
+                                 .outbox_count = s->outbox.count,
+                                 .lists_claims = true,
+                                 .claims = (const void *)s->claims.data,
+                                 .claim_count = s->claims.count };
 }
 
 enum sim_look sim_look(struct sim_world *w, struct hf_db *db, const struct judge_rules *recovered)

@@ -23,6 +23,10 @@ static uint64_t row_id(enum hf_list_kind kind, const void *row)
         name = ((const struct hf_entry *)row)->identity;
         hf_put64(number, (uint64_t)((const struct hf_entry *)row)->recorded_at);
         break;
+    case HF_LIST_CLAIMS:
+        name = ((const struct hf_claim *)row)->key;
+        hf_put64(number, ((const struct hf_claim *)row)->fence);
+        break;
     case HF_LIST_HOLDS: hf_put64(number, ((const struct hf_hold *)row)->ordinal); break;
     }
     return hf_siphash(&key, hf_mem(number, sizeof number), name);
@@ -44,6 +48,7 @@ static size_t row_size(enum hf_list_kind kind)
     case HF_LIST_GUARDS: return sizeof(struct hf_guard);
     case HF_LIST_OUTBOX: return sizeof(struct hf_outbox);
     case HF_LIST_ENTRIES: return sizeof(struct hf_entry);
+    case HF_LIST_CLAIMS: return sizeof(struct hf_claim);
     case HF_LIST_HOLDS: break;
     }
     return sizeof(struct hf_hold);

@@ -163,6 +163,19 @@ static const struct hf_call_field list_fields[] = {
     { "to", TIME, false, NULL, "only holds placed before this time", IN_QUERY(to) },
 };
 
+static const struct hf_call_field claim_list_fields[] = {
+    { "limit", NUMBER, false, NULL, "the most records in a page, 1 to 1000; default: 100",
+      IN_QUERY(limit), .most = HF_LIST_MAX },
+    { "cursor", TEXT, false, NULL, "the next_cursor of the previous page", BY_FUNCTION },
+    { "status", CHOICE, false, "started|completed|failed|retryable|unknown",
+      "only claims with this status; failed: for good; retryable: the key may be begun again",
+      IN_QUERY(claim_state), .no = HF_CLAIM_STARTED },
+    { "from", TIME, false, NULL, "only claims begun at this time or later", IN_QUERY(from) },
+    { "to", TIME, false, NULL, "only claims begun before this time", IN_QUERY(to) },
+    { "prefix", TEXT, false, NULL, "only claims whose key begins with this text",
+      IN_QUERY(prefix) },
+};
+
 static const struct hf_call_field export_fields[] = {
     { "format", CHOICE, false, "jsonl|sqlite", "default: jsonl", BY_FUNCTION },
 };
@@ -233,6 +246,8 @@ const struct hf_call hf_calls[] = {
     { POST("/v1/claims"), CHANGES(HF_BEGIN), .op = "begin", .answers = "claim",
       REFUSES(HF_IN_PROGRESS, HF_OUTCOME_UNKNOWN, HF_TOKEN_COLLISION), FIELDS(begin_fields),
       .help = "Reserve a key for an effect outside of this store." },
+    { GET("/v1/claims"), LISTS(HF_LIST_CLAIMS), .answers = "claims", FIELDS(claim_list_fields),
+      .help = "List claims, newest begin first." },
     { POST("/v1/claims/{key}/complete"), PARAM("key"), CHANGES(HF_COMPLETE), .op = "complete",
       .answers = "claim", REFUSES(HF_NOT_KNOWN, HF_STALE_FENCE, HF_TOKEN_COLLISION),
       FIELDS(complete_fields), .help = "Report that the effect happened." },
@@ -316,7 +331,7 @@ const struct hf_call_group hf_call_groups[] = {
         prefix, sizeof(prefix) - 1, rows \
     }
     GROUP("/v1/holds", 7),  GROUP("/v1/resources", 3), GROUP("/v1/guards", 7),
-    GROUP("/v1/claims", 6), GROUP("/v1/leases", 5),    GROUP("/v1/registers", 4),
+    GROUP("/v1/claims", 7), GROUP("/v1/leases", 5),    GROUP("/v1/registers", 4),
     GROUP("/v1/batch", 1),  GROUP("/v1/tokens", 1),    GROUP("/v1/audit", 1),
     GROUP("/v1/trace", 1),  GROUP("/v1/export", 1),    GROUP("/v1/openapi.json", 1),
     GROUP("/healthz", 1),   GROUP("/readyz", 1),       GROUP("/metrics", 1),

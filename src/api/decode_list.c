@@ -117,9 +117,10 @@ enum hf_status hf_api_decode_list(const struct hf_call *call, const struct hf_ap
         status = hf_decode_put(&d, out);
     if (status != HF_OK)
         return status;
-    /* 0 would mean that no end was given. No hold was placed before 1970 or in its first
+    /* 0 would mean that no end was given. Nothing happened before 1970 or in its first
      * millisecond. */
-    if (call->list == HF_LIST_HOLDS && hf_decode_got(&d, "to")->given && out->to <= 0)
+    if ((call->list == HF_LIST_HOLDS || call->list == HF_LIST_CLAIMS) &&
+        hf_decode_got(&d, "to")->given && out->to <= 0)
         out->to = 1;
     if (call->list == HF_LIST_ENTRIES) {
         out->name = in->params[0];

@@ -48,5 +48,6 @@ void hf_api_holds(struct hf_json *j, const struct hf_page *page);
 void hf_api_resources(struct hf_json *j, const struct hf_page *page);
 void hf_api_guards(struct hf_json *j, const struct hf_page *page);
 void hf_api_entries(struct hf_json *j, const struct hf_page *page, bool hashed);
+void hf_api_claims(struct hf_json *j, const struct hf_page *page);
 
 #endif

@@ -23,7 +23,8 @@ void hf_api_page_begin(struct hf_json *j, enum hf_list_kind kind)
     static const char *const names[] = { [HF_LIST_HOLDS] = "holds",
                                          [HF_LIST_RESOURCES] = "resources",
                                          [HF_LIST_GUARDS] = "guards",
-                                         [HF_LIST_ENTRIES] = "entries" };
+                                         [HF_LIST_ENTRIES] = "entries",
+                                         [HF_LIST_CLAIMS] = "claims" };
     hf_json_object(j);
     hf_json_name_bytes(j, hf_str(names[kind]));
     hf_json_array(j);
@@ -38,6 +39,7 @@ void hf_api_page_rows(struct hf_json *j, enum hf_list_kind kind, const struct hf
         case HF_LIST_RESOURCES: hf_api_resource(j, &page->resources[i]); break;
         case HF_LIST_GUARDS: hf_api_guard(j, &page->guards[i]); break;
         case HF_LIST_ENTRIES: hf_api_entry(j, &page->entries[i], hashed); break;
+        case HF_LIST_CLAIMS: hf_api_claim(j, &page->claims[i]); break;
         case HF_LIST_OUTBOX: break; /* only in the library */
         }
     }
@@ -76,4 +78,9 @@ void hf_api_guards(struct hf_json *j, const struct hf_page *page)
 void hf_api_entries(struct hf_json *j, const struct hf_page *page, bool hashed)
 {
     page_add(j, HF_LIST_ENTRIES, page, hashed);
+}
+
+void hf_api_claims(struct hf_json *j, const struct hf_page *page)
+{
+    page_add(j, HF_LIST_CLAIMS, page, false);
 }

@@ -11,7 +11,7 @@ bool hf_claim_alive(const struct hf_claim *claim, hf_time now)
     return claim->state == HF_CLAIM_STARTED || now < claim->expires_at;
 }
 
-static enum hf_claim_state shown_state(const struct hf_claim *claim, hf_time now)
+enum hf_claim_state hf_claim_state_at(const struct hf_claim *claim, hf_time now)
 {
     bool lapsed = claim->state == HF_CLAIM_STARTED && now >= claim->lease_expires_at;
     return lapsed ? HF_CLAIM_UNKNOWN : claim->state;
@@ -22,7 +22,7 @@ void hf_claim_show(const struct hf_claim *claim, hf_time now, struct hf_answer *
 {
     answer->kind = HF_RECORD_CLAIM;
     answer->claim = *claim;
-    answer->claim.state = shown_state(claim, now);
+    answer->claim.state = hf_claim_state_at(claim, now);
 }
 
 /* The live claim under the command's key. HF_ABSENT if there is none, or only a forgotten one. */
@@ -66,7 +66,7 @@ static bool begin_meets(const struct hf_command *cmd, const struct hf_claim *cla
         hf_answer_status(plan, HF_TOKEN_COLLISION);
         return false;
     }
-    enum hf_claim_state state = shown_state(claim, now);
+    enum hf_claim_state state = hf_claim_state_at(claim, now);
     const struct meeting *m = &meetings[state];
     if (m->starts || (state == HF_CLAIM_UNKNOWN && claim->on_abandon == HF_ABANDON_RETRY))
         return true;

@@ -32,7 +32,9 @@ void hf_claim_begin(const struct hf_view *view, const struct hf_command *cmd, hf
 void hf_claim_settle(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
                      struct hf_plan *plan);
 
-/* The claim as shown at `now`: STARTED with a lease that ran out is shown as UNKNOWN. */
+/* The state as shown at `now`: STARTED with a lease that ran out is UNKNOWN. */
+enum hf_claim_state hf_claim_state_at(const struct hf_claim *claim, hf_time now);
+/* The claim as shown at `now`. */
 void hf_claim_show(const struct hf_claim *claim, hf_time now, struct hf_answer *answer);
 
 #endif

@@ -18,6 +18,31 @@ static void figures_add(struct hf_buffer *out, const struct figure *figures, siz
     }
 }
 
+/* An unknown claim may be a payment that happened or did not: its age is a figure of its own. */
+static void claims_add(struct hf_buffer *out, const struct hf_stats *s)
+{
+    const struct {
+        const char *state;
+        uint64_t count;
+    } states[] = {
+        { "started", s->claims_started },     { "unknown", s->claims_unknown },
+        { "completed", s->claims_completed }, { "failed", s->claims_failed },
+        { "retryable", s->claims_retryable },
+    };
+    hf_buffer_add_text(out, "# HELP holdfast_claims Claims remembered now, by state.\n"
+                            "# TYPE holdfast_claims gauge\n");
+    for (size_t i = 0; i < sizeof states / sizeof *states; i++)
+        hf_buffer_printf(out, "holdfast_claims{state=\"%s\"} %" PRIu64 "\n", states[i].state,
+                         states[i].count);
+    hf_time since = s->claims_unknown_since;
+    hf_buffer_printf(out,
+                     "# HELP holdfast_claims_unknown_oldest_seconds How long the oldest unknown "
+                     "claim has been so; 0: there is none.\n"
+                     "# TYPE holdfast_claims_unknown_oldest_seconds gauge\n"
+                     "holdfast_claims_unknown_oldest_seconds %.3f\n",
+                     since != 0 && s->now > since ? (double)(s->now - since) / 1e3 : 0);
+}
+
 static void engine_add(struct hf_buffer *out, const struct hf_stats *s)
 {
     const struct figure figures[] = {
@@ -26,7 +51,9 @@ static void engine_add(struct hf_buffer *out, const struct hf_stats *s)
         { "idempotency_key_race_conditions_total", "counter",
           "Duplicates that arrived while the first call was in progress; they were serialized.",
           s->races },
-        { "idempotency_table_size", "gauge", "Keys remembered now.", s->tokens },
+        { "idempotency_table_size", "gauge",
+          "Keys remembered now: of requests, of claims, and of clients that number their requests.",
+          s->tokens + s->claims + s->clients },
         { "holdfast_key_collisions_total", "counter",
           "Requests whose key was used before with another action or other parameters.",
           s->collisions },
@@ -38,7 +65,6 @@ static void engine_add(struct hf_buffer *out, const struct hf_stats *s)
         { "holdfast_guard_entries", "gauge", "Identities under guard.", s->entries },
         { "holdfast_guard_misses_total", "counter",
           "Recordings that were lost because the store refused writes.", s->guard_misses },
-        { "holdfast_claims", "gauge", "Claims remembered now.", s->claims },
         { "holdfast_registers", "gauge", "Registers.", s->registers },
         { "holdfast_outbox_rows", "gauge", "Rows of the outbox.", s->outbox },
         { "holdfast_clock_stalls_total", "counter",
@@ -258,6 +284,7 @@ void hf_server_metrics(struct hf_server *s, const struct hf_caller *caller, stru
     hf_buffer_printf(out, "holdfast_ready %d\n", db && !hf_server_unready(&stats));
     if (db) {
         engine_add(out, &stats);
+        claims_add(out, &stats);
         if (s->options.store.postgres)
             database_add(out, &stats);
         else

@@ -169,6 +169,8 @@ static const struct member guards_members[] = {
     HAS("guards", LIST, "guard", "newest first"), CURSOR };
 static const struct member entries_members[] = {
     HAS("entries", LIST, "entry", "newest first"), CURSOR };
+static const struct member claims_members[] = {
+    HAS("claims", LIST, "claim", "newest begin first"), CURSOR };
 
 static const struct member audit_members[] = {
     HAS("verdict", CHOICE, "ok|violations|damaged", NULL),
@@ -347,6 +349,7 @@ static const struct schema {
     { "ok", "Done.", MEMBERS(ok_members) },
     { "claim", "A key that is reserved for an effect outside of this store.",
       MEMBERS(claim_members) },
+    { "claims", "A page of claims" PAGE, MEMBERS(claims_members) },
     { "lease", "Authority over a name for a limited time, with a fence.", MEMBERS(lease_members) },
     { "register", "A named value.", MEMBERS(register_members) },
     { "token", "The first answer of a key, or its claim.", MEMBERS(token_members) },

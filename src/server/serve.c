@@ -47,6 +47,24 @@ static void on_note(void *arg, int level, const char *line)
     log_text(arg, level > 0 ? HF_LOG_WARNING : HF_LOG_INFO, "store", line);
 }
 
+/* Settling it is a person's work, or a probe's: nobody may have asked for it. */
+static void on_unknown(void *arg, const struct hf_claim *claim)
+{
+    struct hf_server *s = arg;
+    const struct hf_log_field fields[] = {
+        { .name = "key", .type = HF_LOG_NAME, .text = claim->key },
+        { .name = "tenant", .type = HF_LOG_NAME, .text = claim->tenant },
+        { .name = "fence", .type = HF_LOG_NUMBER, .number = (int64_t)claim->fence },
+        { .name = "begun", .type = HF_LOG_TIME, .number = claim->begun_at },
+        { .name = "unknown_since", .type = HF_LOG_TIME, .number = claim->lease_expires_at },
+        { .name = "on_abandon",
+          .type = HF_LOG_TEXT,
+          .text = hf_str(claim->on_abandon == HF_ABANDON_RETRY ? "retry" : "unknown") },
+    };
+    hf_log_line(s->log, HF_LOG_WARNING, hf_clock_wall_ms(), "claim-unknown", fields,
+                sizeof fields / sizeof *fields);
+}
+
 /* The journal can no longer be trusted: log it and exit; the next start finds out what happened. */
 static void on_fatal(void *arg, const char *sentence)
 {
@@ -254,6 +272,7 @@ static int open_store(struct hf_server *s)
     store.holder = s->url;
     store.no_committer = s->options.threads == 1;
     store.on_note = on_note;
+    store.on_unknown = on_unknown;
     store.on_fatal = on_fatal;
     store.arg = s;
     /* With several tenants, one tenant may use at most half of the memory. */

@@ -20,8 +20,9 @@
 static const unsigned queue_workers[HF_SLOW_QUEUES] = { 2, HF_SLOW_WORKERS };
 static const unsigned queue_max[HF_SLOW_QUEUES] = { 256, 8 },
                       queue_max_alone[HF_SLOW_QUEUES] = { 1024, 16 };
-/* Default number of rows of a page, and the longest time to read one, because other calls wait. */
-enum { PAGE_ROWS = 100, PAGE_MS = 250 };
+/* Default number of rows of a page, the longest time to read one, because other calls wait, and the
+ * size with which it ends. */
+enum { PAGE_ROWS = 100, PAGE_MS = 250, PAGE_BYTES = 8 << 20 };
 /* Exports of one tenant in progress. Each needs a file descriptor and disk space until it is
  * sent. */
 enum { EXPORTS_MAX = 2 };
@@ -67,7 +68,7 @@ static enum hf_status page_fill(const struct hf_work *work, struct hf_query *que
         query->limit -= (uint32_t)page.count;
         hf_page_clear(&page);
         if (query->cursor == 0 || query->limit == 0 || hf_clock_monotonic_ms() >= until ||
-            work->x->gone)
+            work->text.size >= PAGE_BYTES || work->x->gone)
             break;
     }
     hf_api_page_end(j, query->cursor);

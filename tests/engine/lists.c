@@ -109,7 +109,7 @@ static void pages_of_every_size_show_each_hold_once_newest_first(void **state)
 static void an_empty_store_has_empty_pages(void **state)
 {
     (void)state;
-    for (enum hf_list_kind kind = HF_LIST_HOLDS; kind <= HF_LIST_OUTBOX; kind++) {
+    for (enum hf_list_kind kind = HF_LIST_HOLDS; kind <= HF_LIST_CLAIMS; kind++) {
         struct hf_page page;
         struct hf_query q = { .kind = kind, .name = hf_str("g") };
         assert_int_equal(hf_list(k->db, &q, &page), kind == HF_LIST_ENTRIES ? HF_NOT_KNOWN : HF_OK);
@@ -373,7 +373,7 @@ static void bad_arguments_are_refused(void **state)
     assert_int_equal(kit_guard(k, "g", HOUR, NULL, 0), HF_OK);
     const struct hf_query bad[] = {
         { .kind = 0 },
-        { .kind = HF_LIST_OUTBOX + 1 },
+        { .kind = HF_LIST_CLAIMS + 1 },
         { .kind = (enum hf_list_kind) - 1 },
         { .kind = HF_LIST_HOLDS, .limit = HF_LIST_MAX + 1 },
         { .kind = HF_LIST_HOLDS, .state = HF_EXPIRED + 1 },
@@ -413,7 +413,7 @@ static void a_cursor_from_beyond_is_harmless(void **state)
     kit_held(k, "room", HOUR, id);
     assert_int_equal(kit_guard(k, "g", HOUR, NULL, 0), HF_OK);
     static const uint64_t cursors[] = { 1, 2, 3, 1000, UINT64_MAX - 1, UINT64_MAX };
-    for (enum hf_list_kind kind = HF_LIST_HOLDS; kind <= HF_LIST_OUTBOX; kind++) {
+    for (enum hf_list_kind kind = HF_LIST_HOLDS; kind <= HF_LIST_CLAIMS; kind++) {
         for (size_t i = 0; i < sizeof cursors / sizeof *cursors; i++) {
             struct hf_page page;
             struct hf_query q = { .kind = kind, .name = hf_str("g"), .cursor = cursors[i] };

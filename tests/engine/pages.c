@@ -46,6 +46,7 @@ static void name_of(const struct hf_page *page, enum hf_list_kind kind, size_t i
     case HF_LIST_OUTBOX:
         snprintf(out, NAME, "%llu", (unsigned long long)page->outbox[i].number);
         return;
+    case HF_LIST_CLAIMS: name = page->claims[i].key; break;
     case HF_LIST_HOLDS: break;
     }
     assert_true(name.size > 0 && name.size < NAME);

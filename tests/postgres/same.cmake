@@ -13,8 +13,8 @@ endfunction()
 # The library under the sanitizers, the server as it is installed: what a sanitizer would see in the server, it sees in the
 # tests of the library.
 if(HF_SCALE STREQUAL small)
-  hf_on_postgres(engine apply claims guards limits lists opening quotas reopen scenarios submit threads time)
+  hf_on_postgres(engine apply claim_lists claims guards limits lists opening quotas reopen scenarios submit threads time)
 else()
-  hf_on_postgres(server answers calls_claims calls_guards calls_holds calls_keys calls_rest calls_table crowd limits logs
+  hf_on_postgres(server answers calls_claims claim_lists calls_guards calls_holds calls_keys calls_rest calls_table crowd limits logs
     pipelines restart sandbox stopping tenants wire)
 endif()

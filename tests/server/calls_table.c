@@ -95,6 +95,7 @@ static void questions(void)
         "/v1/guards/g",
         "/v1/guards",
         "/v1/guards/g/entries",
+        "/v1/claims",
         "/v1/claims/fail",
         "/v1/leases/l",
         "/v1/registers/x",

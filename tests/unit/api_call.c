@@ -38,6 +38,7 @@ static const struct {
     { HF_HTTP_GET, "/v1/guards/{name}/entries", HF_CALL_LIST, HF_LIST_ENTRIES, HF_ROLE_READ, false,
       NULL },
     { HF_HTTP_POST, "/v1/claims", HF_CALL_DO, HF_BEGIN, HF_ROLE_WRITE, false, "begin" },
+    { HF_HTTP_GET, "/v1/claims", HF_CALL_LIST, HF_LIST_CLAIMS, HF_ROLE_READ, false, NULL },
     { HF_HTTP_POST, "/v1/claims/{key}/complete", HF_CALL_DO, HF_COMPLETE, HF_ROLE_WRITE, false,
       "complete" },
     { HF_HTTP_POST, "/v1/claims/{key}/fail", HF_CALL_DO, HF_FAIL, HF_ROLE_WRITE, false, "fail" },

@@ -149,6 +149,11 @@ static void list_outbox(struct kit *k, struct outcome *o)
     list(k, o, &(struct hf_query){ .kind = HF_LIST_OUTBOX });
 }
 
+static void list_claims(struct kit *k, struct outcome *o)
+{
+    list(k, o, &(struct hf_query){ .kind = HF_LIST_CLAIMS });
+}
+
 static void stats(struct kit *k, struct outcome *o)
 {
     struct hf_stats s = kit_stats(k);
@@ -179,8 +184,9 @@ static void lists(void **state)
 {
     (void)state;
     static const struct fault_case cases[] = {
-        READS(list_holds),  READS(list_holds_before), READS(list_holds_of), READS(list_resources),
-        READS(list_guards), READS(list_entries),      READS(list_outbox),   READS(stats),
+        READS(list_holds),     READS(list_holds_before), READS(list_holds_of),
+        READS(list_resources), READS(list_guards),       READS(list_entries),
+        READS(list_outbox),    READS(list_claims),       READS(stats),
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         if (fault_wanted(2))

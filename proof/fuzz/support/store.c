@@ -51,6 +51,7 @@ static void show_page(struct showing *s, const struct hf_query *query, const str
     case HF_LIST_RESOURCES: hf_api_resources(&s->json, page); break;
     case HF_LIST_GUARDS: hf_api_guards(&s->json, page); break;
     case HF_LIST_ENTRIES: hf_api_entries(&s->json, page, true); break;
+    case HF_LIST_CLAIMS: hf_api_claims(&s->json, page); break;
     case HF_LIST_OUTBOX:
         for (size_t i = 0; i < page->count; i++) {
             hf_json_uint(&s->json, page->outbox[i].number);
@@ -102,7 +103,7 @@ static void show_tenant(struct showing *s, struct hf_bytes tenant)
     static const char *const registers[] = { "plain",  "max",     "union", "lww",
                                              "vector", "counter", "updown" };
     static const char *const claims[] = { "pay-0", "try-0", "open-0", "open-1" };
-    for (int kind = HF_LIST_HOLDS; kind <= HF_LIST_OUTBOX; kind++)
+    for (int kind = HF_LIST_HOLDS; kind <= HF_LIST_CLAIMS; kind++)
         if (kind != HF_LIST_ENTRIES)
             show_list(s, (struct hf_query){ .kind = (enum hf_list_kind)kind, .tenant = tenant });
     show_list(s, (struct hf_query){

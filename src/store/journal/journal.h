@@ -187,6 +187,7 @@ struct hf_journal {
     struct hf_stats stats;
     void (*on_note)(void *arg, int level, const char *line);
     void (*on_progress)(void *arg, uint64_t done, uint64_t total);
+    void (*on_unknown)(void *arg, const struct hf_claim *claim);
     void *arg;
 };
 

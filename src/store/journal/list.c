@@ -1,6 +1,7 @@
 /* Lists: pages of records, newest first, copied under the lock and shown when durable. */
 #include "base/bytes.h"
 #include "base/id.h"
+#include "core/claim.h"
 #include "store/journal/writer.h"
 #include "store/record/page.h"
 
@@ -129,7 +130,8 @@ static void add_node(struct listing *p, const struct hf_node *node, hf_time now)
         if (now < row.entry.expires_at)
             hf_paging_add(&p->to, &row.entry);
         break;
-    case HF_LIST_HOLDS: break;
+    case HF_LIST_HOLDS:
+    case HF_LIST_CLAIMS: break;
     }
 }
 
@@ -140,7 +142,7 @@ static void list_order(struct listing *p, const struct hf_order *o)
         p->to.query->cursor ? hf_order_find(o, p->to.query->cursor) : hf_order_end(o);
     for (const struct hf_order_item *item;
          p->to.status == HF_OK && (item = hf_order_back(o, &at)) != NULL;) {
-        if (enough(p)) {
+        if (enough(p) || hf_paging_is_full(&p->to)) {
             p->to.page->next_cursor = item->stamp + 1;
             return;
         }
@@ -158,6 +160,57 @@ static void list_entries(struct listing *p, const struct hf_order entries[2])
         list_order(p, &entries[0]);
 }
 
+/* ---- Claims ---- */
+
+/* The place after the claims that were begun before `to`: fences rise with time. */
+static struct hf_order_at claims_before(const struct hf_order *o, hf_time to)
+{
+    uint64_t lo = 0, hi = o->newest + 1; /* every claim with a fence below lo was begun before */
+    while (lo < hi) {
+        uint64_t mid = lo + (hi - lo) / 2;
+        struct hf_order_at at = hf_order_find(o, mid);
+        const struct hf_order_item *item = hf_order_next(o, &at);
+        struct hf_row row;
+        if (item && hf_node_row(item->node, &row) && row.claim.begun_at < to)
+            lo = item->stamp + 1;
+        else
+            hi = mid;
+    }
+    return hf_order_find(o, lo);
+}
+
+static void list_claims(struct listing *p)
+{
+    const struct hf_query *q = p->to.query;
+    const struct hf_claims *claims = &p->j->tables.rows.claims;
+    bool is_open = q->claim_state == HF_CLAIM_STARTED || q->claim_state == HF_CLAIM_UNKNOWN;
+    const struct hf_order *o = is_open ? &claims->open : &claims->all;
+    hf_time now = hf_journal_now(p->j);
+    struct hf_order_at at = q->cursor ? hf_order_find(o, q->cursor)
+                            : q->to   ? claims_before(o, q->to)
+                                      : hf_order_end(o);
+    for (const struct hf_order_item *item;
+         p->to.status == HF_OK && (item = hf_order_back(o, &at)) != NULL;) {
+        struct hf_row row;
+        if (enough(p) || hf_paging_is_full(&p->to)) {
+            p->to.page->next_cursor = item->stamp + 1;
+            return;
+        }
+        if (!hf_bytes_equal(hf_node_tenant(item->node), q->tenant))
+            continue;
+        if (!hf_node_row(item->node, &row)) {
+            p->to.status = HF_STORAGE_FAILURE;
+            return;
+        }
+        if (row.claim.begun_at < q->from)
+            return;
+        bool alive = hf_claim_alive(&row.claim, now);
+        row.claim.state = hf_claim_state_at(&row.claim, now);
+        if (alive && hf_paging_wants_claim(q, &row.claim))
+            hf_paging_add(&p->to, &row.claim);
+    }
+}
+
 static void list_kind(struct listing *p)
 {
     struct hf_rows *rows = &p->j->tables.rows;
@@ -168,6 +221,7 @@ static void list_kind(struct listing *p)
     case HF_LIST_RESOURCES: list_order(p, &rows->resources); break;
     case HF_LIST_GUARDS: list_order(p, &rows->guards); break;
     case HF_LIST_OUTBOX: list_order(p, &rows->outbox); break;
+    case HF_LIST_CLAIMS: list_claims(p); break;
     case HF_LIST_ENTRIES:
         guard = hf_rows_find(rows, HF_ROW_GUARD, p->to.query->tenant, &key);
         if (guard)
@@ -210,6 +264,16 @@ enum hf_status hf_writer_list(struct hf_store *store, const struct hf_query *que
     return hf_paging_end(&p.to);
 }
 
+static void claim_stats(const struct hf_claims *c, struct hf_stats *out)
+{
+    out->claims_started = hf_claims_count(c, HF_CLAIMS_RUNNING);
+    out->claims_unknown = hf_claims_count(c, HF_CLAIMS_LAPSED);
+    out->claims_completed = c->settled[HF_CLAIM_COMPLETED];
+    out->claims_failed = c->settled[HF_CLAIM_FAILED];
+    out->claims_retryable = c->settled[HF_CLAIM_RETRYABLE];
+    out->claims_unknown_since = hf_claims_lapsed_since(c);
+}
+
 void hf_writer_stats(struct hf_store *store, bool applying, struct hf_stats *out)
 {
     struct hf_writer *w = hf_writer_of(store);
@@ -225,6 +289,8 @@ void hf_writer_stats(struct hf_store *store, bool applying, struct hf_stats *out
     out->guards = t->rows.count[HF_ROW_GUARD];
     out->entries = t->rows.count[HF_ROW_ENTRY];
     out->claims = t->rows.count[HF_ROW_CLAIM];
+    out->clients = t->rows.count[HF_ROW_CLIENT];
+    claim_stats(&t->rows.claims, out);
     out->registers = t->rows.count[HF_ROW_REGISTER] - t->rows.left;
     out->outbox = t->rows.count[HF_ROW_OUTBOX];
     out->values = t->rows.count[HF_ROW_VALUE];

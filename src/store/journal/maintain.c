@@ -1,6 +1,7 @@
 #include "store/journal/walk.h"
 
 #include "base/bytes.h"
+#include "core/claim.h"
 #include "core/fence.h"
 
 #include <errno.h>
@@ -10,6 +11,7 @@
 /* How much a step looks at and frees while it holds the lock. */
 enum {
     SWEEP_STEP = 256,     /* overdue holds */
+    LAPSE_STEP = 64,      /* claims that become unknown, each with a line in a log */
     TOKEN_STEP = 1024,    /* journal entries, for their keys */
     GUARD_STEP = 256,     /* guards, and freed entries */
     ROW_STEP = 1024,      /* slots of the row table; a freed row counts as several */
@@ -126,6 +128,25 @@ static bool expire_rows(struct hf_journal *j)
     hf_rows_bury(rows);
     j->looked += cost;
     return freed >= ROW_MANY || j->rows_left > 0;
+}
+
+/* ---- Claims ---- */
+
+/* Tell of claims that became unknown because their lease ended. True if there may be more. */
+static bool lapse_step(struct hf_journal *j)
+{
+    hf_time now = hf_journal_now(j);
+    struct hf_node *node;
+    size_t told = 0;
+    while (told < LAPSE_STEP && (node = hf_claims_lapse(&j->tables.rows.claims, now)) != NULL) {
+        struct hf_row row;
+        told++;
+        if (!j->on_unknown || !hf_node_row(node, &row))
+            continue;
+        row.claim.state = hf_claim_state_at(&row.claim, now);
+        j->on_unknown(j->arg, &row.claim);
+    }
+    return told == LAPSE_STEP;
 }
 
 /* ---- Segments ---- */
@@ -541,6 +562,7 @@ bool hf_journal_maintain(struct hf_journal *j, const struct hf_lock *lock)
     bool may_try = now_ns >= j->retry_at_ns;
     j->looked = 0;
     bool more = hf_journal_sweep(j, SWEEP_STEP) > 0, done;
+    more |= lapse_step(j);
     if (now_ns >= j->prepare_at_ns &&
         (j->preparing.file || prepare_wanted(j) || (j->out_of_space && prepared_count(j) == 0)))
         more |= prepare_step(j, lock, &done) == 0;

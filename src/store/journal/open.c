@@ -2,6 +2,7 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/filename.h"
+#include "base/text.h"
 #include "store/journal/closed.h"
 #include "store/journal/names.h"
 #include "store/journal/walk.h"
@@ -234,6 +235,20 @@ static void opened_note(struct hf_journal *j, bool fresh, const char *path)
         hf_journal_note_head(j);
 }
 
+/* Claims that became unknown earlier were logged then; nobody may have settled them since. */
+static void unknown_note(struct hf_journal *j)
+{
+    const struct hf_claims *c = &j->tables.rows.claims;
+    char since[HF_TIME_TEXT];
+    if (hf_claims_count(c, HF_CLAIMS_LAPSED) == 0)
+        return;
+    hf_time_format(hf_claims_lapsed_since(c), since);
+    hf_journal_note(j, 1,
+                    "%llu claims have an unknown outcome, the oldest since %s: list them with "
+                    "`holdfast claim list --status unknown`",
+                    (unsigned long long)hf_claims_count(c, HF_CLAIMS_LAPSED), since);
+}
+
 /* A refused start changes nothing; this one has succeeded. Remove incomplete files of processes
  * that died, snapshots older than the one in use, and packed segments whose plain segment exists:
  * the plain one is used. */
@@ -325,7 +340,10 @@ static enum hf_status open_locked(struct hf_journal *j, const struct hf_options 
         st = first_note(j, why);
     if (st != HF_OK)
         return st;
+    if (!hf_rows_recovered(&j->tables.rows, hf_journal_now(j)))
+        return hf_error_set(why, HF_NO_MEMORY, "not enough memory to hold the store's tables");
     opened_note(j, fresh, path);
+    unknown_note(j);
     return HF_OK;
 }
 
@@ -368,6 +386,7 @@ enum hf_status hf_journal_open(const char *path, const struct hf_options *option
     j->no_verify = options->no_verify;
     j->on_note = options->on_note;
     j->on_progress = options->on_progress;
+    j->on_unknown = options->on_unknown;
     j->arg = options->arg;
     hf_journal_view_init(j);
     j->plan = calloc(1, sizeof *j->plan);

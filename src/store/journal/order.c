@@ -263,18 +263,35 @@ static void tidy(struct hf_order *o, size_t i, uint64_t *bytes)
     }
 }
 
+/* The item of this node, and in *at the place after it. NULL: it is not there. */
+static struct hf_order_item *node_find(const struct hf_order *o, uint64_t stamp,
+                                       const struct hf_node *node, struct hf_order_at *at)
+{
+    const struct hf_order_item *item;
+    *at = hf_order_find(o, stamp);
+    do /* we never make two with one stamp, but a file may have them */
+        item = hf_order_next(o, at);
+    while (item && item->stamp == stamp && item->node != node);
+    return item && item->node == node ? &o->chunks[at->chunk]->items[at->item - 1] : NULL;
+}
+
+void hf_order_swap(struct hf_order *o, uint64_t stamp, const struct hf_node *old,
+                   struct hf_node *node)
+{
+    struct hf_order_at at;
+    struct hf_order_item *item = node_find(o, stamp, old, &at);
+    if (item)
+        item->node = node;
+}
+
 void hf_order_leave(struct hf_order *o, uint64_t stamp, const struct hf_node *node, uint64_t *bytes)
 {
-    struct hf_order_at at = hf_order_find(o, stamp);
-    const struct hf_order_item *item;
-    do /* we never make two with one stamp, but a file may have them */
-        item = hf_order_next(o, &at);
-    while (item && item->stamp == stamp && item->node != node);
-    if (!item || item->node != node)
+    struct hf_order_at at;
+    struct hf_order_item *item = node_find(o, stamp, node, &at);
+    if (!item)
         return;
-    struct hf_order_chunk *c = o->chunks[at.chunk];
-    c->items[at.item - 1].node = NULL;
-    c->live--;
+    item->node = NULL;
+    o->chunks[at.chunk]->live--;
     o->live--;
     tidy(o, at.chunk, bytes);
 }

@@ -47,6 +47,9 @@ void hf_order_add(struct hf_order *o, uint64_t stamp, struct hf_node *node);
 /* Remove a node. No effect if it is not there. */
 void hf_order_leave(struct hf_order *o, uint64_t stamp, const struct hf_node *node,
                     uint64_t *bytes);
+/* Put `node` in the place of `old`. No effect if it is not there. */
+void hf_order_swap(struct hf_order *o, uint64_t stamp, const struct hf_node *old,
+                   struct hf_node *node);
 /* Sort nodes that were added in any order. False if out of memory. */
 bool hf_order_sort(struct hf_order *o);
 

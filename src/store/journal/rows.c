@@ -16,6 +16,25 @@ bool hf_rows_loaded(struct hf_rows *r)
     return sorted;
 }
 
+static const void *image_of(const struct hf_node *n)
+{
+    return n->bytes + n->key_size;
+}
+
+bool hf_rows_recovered(struct hf_rows *r, hf_time now)
+{
+    bool good = true;
+    for (size_t i = 0; r->count[HF_ROW_CLAIM] > 0 && i < hf_map64_parts(&r->map); i++)
+        for (uint32_t s = 0; good && s < r->map.parts[i].room; s++) {
+            struct hf_node *n = (struct hf_node *)(uintptr_t)r->map.parts[i].slots[s].value;
+            if (!n || n->kind != HF_ROW_CLAIM)
+                continue;
+            struct hf_claim_mark is = hf_claim_mark(image_of(n));
+            good = hf_claims_add(&r->claims, n, &is, now, &r->bytes);
+        }
+    return good && hf_claims_made(&r->claims);
+}
+
 /* ---- Nodes ---- */
 
 bool hf_rows_init(struct hf_rows *r, const struct hf_sipkey *key)
@@ -112,6 +131,7 @@ void hf_rows_free(struct hf_rows *r)
     hf_order_free(&r->resources, &r->bytes);
     hf_order_free(&r->guards, &r->bytes);
     hf_order_free(&r->outbox, &r->bytes);
+    hf_claims_free(&r->claims, &r->bytes);
     hf_owners_free(&r->owners);
 }
 
@@ -307,6 +327,13 @@ static bool fits(const struct hf_node *old, const struct hf_image *image)
     return old->image_room >= image->bytes.size && old->image_room <= 2 * image->bytes.size + SPARE;
 }
 
+/* Is it a claim with a new fence? */
+static bool is_begin(const struct hf_node *old, const struct hf_image *image)
+{
+    return image->kind == HF_ROW_CLAIM &&
+           (!old || hf_claim_mark(image_of(old)).fence != hf_claim_mark(image->bytes.data).fence);
+}
+
 static enum hf_status stage(struct hf_rows *r, struct hf_bytes tenant, const struct hf_image *image,
                             unsigned together, bool is_volatile, struct hf_staged *out)
 {
@@ -318,6 +345,8 @@ static enum hf_status stage(struct hf_rows *r, struct hf_bytes tenant, const str
     uint64_t hash;
     *out = (struct hf_staged){ .tenant = tenant, .image = *image };
     out->old = find_node(r, &p, key.name, &hash);
+    if (is_begin(out->old, image) && !hf_claims_reserve(&r->claims, together, &r->bytes))
+        return HF_NO_MEMORY;
     if (image->erase || (out->old && image->kind != HF_ROW_ENTRY && fits(out->old, image)))
         return HF_OK;
     if (image->kind == HF_ROW_ENTRY) {
@@ -383,39 +412,22 @@ static uint64_t stamp_in(struct hf_rows *r, const struct hf_order *order, const 
     return stamp;
 }
 
-struct hf_node *hf_rows_put(struct hf_rows *r, struct hf_staged *staged, uint64_t stamp)
+/* The index of the claims follows: `old` becomes `node`, with this image. */
+static void claim_changes(struct hf_rows *r, struct hf_node *old, struct hf_node *node,
+                          const void *image)
 {
-    struct hf_node *n = staged->made;
-    if (staged->image.erase) {
-        if (staged->old)
-            hf_rows_erase(r, staged->old);
-        return NULL;
-    }
-    if (!n) {
-        count_owed(r, staged->old, -1);
-        image_set(staged->old, staged->image.bytes);
-        count_owed(r, staged->old, 1);
-        return staged->old;
-    }
-    image_set(n, staged->image.bytes);
-    n->stamp = stamp;
-    if (staged->old)
-        hf_rows_erase(r, staged->old);
-    struct hf_order *order = order_of(r, n);
-    if (order) {
-        n->stamp = stamp_in(r, order, n, stamp);
-        hf_order_add(order, n->stamp, n);
-    }
-    hf_map64_add(&r->map, n->hash, (uint64_t)(uintptr_t)n);
-    r->count[n->kind]++;
-    r->owners.list[n->tenant].rows += n->kind != HF_ROW_CONFIG; /* the configuration belongs to no
-                                                                 * tenant */
-    count_owed(r, n, 1);
-    staged->made = NULL;
-    return n;
+    struct hf_claim_mark was = { .fence = 0 }, is = { .fence = 0 };
+    if ((node ? node : old)->kind != HF_ROW_CLAIM)
+        return;
+    if (old)
+        was = hf_claim_mark(image_of(old));
+    if (node)
+        is = hf_claim_mark(image);
+    hf_claims_change(&r->claims, old, &was, node, &is, &r->bytes);
 }
 
-void hf_rows_erase(struct hf_rows *r, struct hf_node *node)
+/* Take the row out of everything except the index of the claims. */
+static void row_leave(struct hf_rows *r, struct hf_node *node)
 {
     struct hf_order *order = order_of(r, node);
     uint64_t before = r->bytes;
@@ -438,6 +450,46 @@ void hf_rows_erase(struct hf_rows *r, struct hf_node *node)
               node->kind != HF_ROW_RESOURCE);
     node->dead_next = r->dead;
     r->dead = node;
+}
+
+struct hf_node *hf_rows_put(struct hf_rows *r, struct hf_staged *staged, uint64_t stamp)
+{
+    struct hf_node *n = staged->made;
+    if (staged->image.erase) {
+        if (staged->old)
+            hf_rows_erase(r, staged->old);
+        return NULL;
+    }
+    if (!n) {
+        count_owed(r, staged->old, -1);
+        claim_changes(r, staged->old, staged->old, staged->image.bytes.data);
+        image_set(staged->old, staged->image.bytes);
+        count_owed(r, staged->old, 1);
+        return staged->old;
+    }
+    image_set(n, staged->image.bytes);
+    n->stamp = stamp;
+    claim_changes(r, staged->old, n, image_of(n));
+    if (staged->old)
+        row_leave(r, staged->old);
+    struct hf_order *order = order_of(r, n);
+    if (order) {
+        n->stamp = stamp_in(r, order, n, stamp);
+        hf_order_add(order, n->stamp, n);
+    }
+    hf_map64_add(&r->map, n->hash, (uint64_t)(uintptr_t)n);
+    r->count[n->kind]++;
+    r->owners.list[n->tenant].rows += n->kind != HF_ROW_CONFIG; /* the configuration belongs to no
+                                                                 * tenant */
+    count_owed(r, n, 1);
+    staged->made = NULL;
+    return n;
+}
+
+void hf_rows_erase(struct hf_rows *r, struct hf_node *node)
+{
+    claim_changes(r, node, NULL, NULL);
+    row_leave(r, node);
 }
 
 void hf_rows_bury(struct hf_rows *r)

@@ -7,6 +7,7 @@
 #ifndef HF_STORE_JOURNAL_ROWS_H
 #define HF_STORE_JOURNAL_ROWS_H
 
+#include "store/journal/claims.h"
 #include "store/journal/format.h"
 #include "store/journal/map64.h"
 #include "store/journal/order.h"
@@ -34,6 +35,9 @@ struct hf_node {
         struct hf_order *entries;
         uint64_t *ring;        /* clients: position of number n at n % HF_SEQUENCE_WINDOW; owned */
         struct hf_node *guard; /* entries */
+        struct {
+            uint32_t at, heap;
+        } due; /* unsettled claims: their place in a heap of hf_claims */
         struct hf_node *dead_next;
     };
     /* key: u8 tenant length, tenant, [u16 scope length, scope,] name; then image */
@@ -44,6 +48,7 @@ struct hf_rows {
     struct hf_map64 map; /* hash of kind and key -> node */
     struct hf_sipkey key;
     struct hf_order resources, guards, outbox;
+    struct hf_claims claims;
     uint64_t count[HF_ROW_CONFIG + 1];
     uint64_t bytes; /* nodes, orders, rings; not the map's */
     struct hf_owners owners;
@@ -108,6 +113,9 @@ void hf_rows_bury(struct hf_rows *r);
 
 /* End of loading: sort the orders. False if out of memory. */
 bool hf_rows_loaded(struct hf_rows *r);
+/* End of the recovery: make the index of the claims. now: those whose lease has ended are unknown
+ * already. False if out of memory. */
+bool hf_rows_recovered(struct hf_rows *r, hf_time now);
 
 /* Free entries of `guard` that are not seen at `now`, oldest first, at most `max`. Returns how
  * many. */

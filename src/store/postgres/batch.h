@@ -79,6 +79,12 @@ void hf_pg_batch_sure(struct hf_pg_session *s);
  * out. */
 enum hf_pg_end hf_pg_sweep(struct hf_pg_session *s, unsigned max, unsigned *swept);
 
+/* Call `tell` for up to `max` claims that became unknown because their lease ended, and mark them,
+ * so that no other server tells of them too. told: out. */
+enum hf_pg_end hf_pg_lapse(struct hf_pg_session *s, int max,
+                           void (*tell)(void *arg, const struct hf_claim *claim), void *arg,
+                           int *told);
+
 /* Read the time and the rules in force into the session. */
 enum hf_pg_end hf_pg_look(struct hf_pg_session *s);
 

@@ -482,6 +482,16 @@ static void sql_of(int statement, struct hf_buffer *b)
                               " BETWEEN 0 AND " LEFT_NOW " + " WINDOW_MAX ") IS NOT TRUE AND " ENDED
                               " ORDER BY changed_at LIMIT least($1::integer, 8)) t");
         break;
+    case HF_PG_LAPSE:
+        hf_buffer_add_text(
+            b, "WITH due AS (SELECT ctid AS place FROM holdfast.token WHERE state = 'started' AND "
+               "lease_expires_at > $2::timestamptz AND lease_expires_at <= $3::timestamptz AND "
+               "told_at IS DISTINCT FROM lease_expires_at ORDER BY lease_expires_at LIMIT "
+               "$1::integer FOR UPDATE SKIP LOCKED), t AS (UPDATE holdfast.token x SET told_at = "
+               "x.lease_expires_at FROM due WHERE x.ctid = due.place RETURNING x.*) SELECT ");
+        hf_pg_sql_columns(b, HF_PG_TOKEN);
+        hf_buffer_add_text(b, ", NULL::bytea FROM t ORDER BY t.lease_expires_at");
+        break;
     default: hf_buffer_add_text(b, texts[statement]); break;
     }
 }

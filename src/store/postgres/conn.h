@@ -42,7 +42,9 @@ enum hf_pg_statement {
     HF_PG_FREE_LEFT, /* rows left by deleted registers */
     /* some of these rows that cannot leave, because they were changed by hand */
     HF_PG_ODD_LEFT,
-    HF_PG_FREE_LEASES,                        /* and deleted leases */
+    HF_PG_FREE_LEASES, /* and deleted leases */
+    /* limit, two times -> claims whose lease ended between them, marked as told */
+    HF_PG_LAPSE,
     HF_PG_HORIZON,                            /* -> the oldest transaction in progress */
     HF_PG_READ,                               /* + table */
     HF_PG_LOCK = HF_PG_READ + HF_PG_TABLES,   /* + table */

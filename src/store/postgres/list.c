@@ -2,6 +2,8 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/id.h"
+#include "base/text.h"
+#include "core/claim.h"
 #include "store/postgres/pool.h"
 #include "store/record/page.h"
 
@@ -10,6 +12,10 @@
 
 /* LOOK_MAX: records read in one call. LOOK_AT_ONCE: records read in one query. */
 enum { LOOK_MAX = 20000, LOOK_AT_ONCE = 1000, ROWS_TEXT = 24 };
+
+/* When no time is given: within the range of the database's times. */
+#define TIME_FIRST INT64_C(-62135596800000) /* 0001-01-01 */
+#define TIME_LAST INT64_C(253402300800000)  /* 10000-01-01 */
 
 /* A batch reads the time and then draws an ordinal, and batches overlap: a hold placed later may
  * have the lower ordinal, by a moment. */
@@ -57,8 +63,8 @@ static bool is_complete(enum hf_pg_table table)
     return !hf_pg_spec(table)->is_erased;
 }
 
-/* Select the columns of `table` as t, which has the column `by` (or is a table: xmin), followed by
- * `rest`. False, with the status set, if it fails. */
+/* Select the columns of `table` as t, then `by`: further columns, the last of them that of the
+ * transaction. rest: what follows. False, with the status set, if it fails. */
 static bool ask(struct listing *l, enum hf_pg_table table, const char *with, const char *by,
                 const char *rest, const char *const *params, int count, PGresult **result)
 {
@@ -67,7 +73,7 @@ static bool ask(struct listing *l, enum hf_pg_table table, const char *with, con
     hf_buffer_add_text(&sql, with);
     hf_buffer_add_text(&sql, " SELECT ");
     hf_pg_sql_columns(&sql, table);
-    hf_buffer_printf(&sql, ", t.%s, " NEXT, by);
+    hf_buffer_printf(&sql, ", %s, " NEXT, by);
     hf_buffer_add_text(&sql, rest);
     const char *text = hf_buffer_text(&sql);
     enum hf_pg_outcome outcome =
@@ -88,7 +94,8 @@ static const void *record_of(const struct listing *l, const struct hf_pg_record 
     case HF_LIST_RESOURCES: return &record->row.resource;
     case HF_LIST_GUARDS: return &record->row.guard;
     case HF_LIST_ENTRIES: return &record->row.entry;
-    case HF_LIST_OUTBOX: break;
+    case HF_LIST_OUTBOX:
+    case HF_LIST_CLAIMS: break;
     }
     return &record->row.outbox;
 }
@@ -125,7 +132,7 @@ static void list_numbered(struct listing *l, enum hf_pg_table table, const char 
     snprintf(most, sizeof most, "%zu", l->to.limit + 1);
     snprintf(now, sizeof now, "%" PRId64, l->now);
     const char *const params[] = { l->tenant, before, most, l->name, now };
-    if (!ask(l, table, "", "xmin", rest, params, l->to.query->kind == HF_LIST_ENTRIES ? 5 : 3,
+    if (!ask(l, table, "", "t.xmin", rest, params, l->to.query->kind == HF_LIST_ENTRIES ? 5 : 3,
              &result))
         return;
     for (int i = 0; i < PQntuples(result) && l->to.status == HF_OK; i++) {
@@ -217,8 +224,8 @@ static void list_holds(struct listing *l)
                        "WITH RECURSIVE t AS (SELECT *, xmin AS written_by FROM holdfast.hold WHERE "
                        "ordinal = $1::bigint UNION ALL SELECT h.*, h.xmin FROM t JOIN "
                        "holdfast.hold h ON h.ordinal = t.previous)",
-                       "written_by", " FROM t LIMIT $2::bigint", params, 2, &result)
-                : !ask(l, HF_PG_HOLD, "", "xmin",
+                       "t.written_by", " FROM t LIMIT $2::bigint", params, 2, &result)
+                : !ask(l, HF_PG_HOLD, "", "t.xmin",
                        " FROM holdfast.hold t WHERE ordinal <= $1::bigint ORDER BY ordinal DESC "
                        "LIMIT $2::bigint",
                        params, 2, &result))
@@ -228,8 +235,16 @@ static void list_holds(struct listing *l)
     }
 }
 
-/* Does the guard exist, and which identities have expired? Engine time is read as for a batch: the
- * database's clock is not always trusted, and other servers may have committed at a later time. */
+/* Engine time, from a result that begins with HF_PG_TIMES. It is read as for a batch: the
+ * database's clock is not always trusted, and other servers may have committed at a later time.
+ * asked: the boot clock before the query. */
+static void take_time(struct listing *l, const PGresult *result, hf_time asked)
+{
+    struct hf_engine_clock_reading reading = hf_pg_clock_reading(l->shared, result, asked);
+    l->now = hf_pg_clock_read(l->shared, &reading);
+}
+
+/* Does the guard exist, and which identities have expired? */
 static void list_entries(struct listing *l)
 {
     PGresult *result;
@@ -244,10 +259,8 @@ static void list_entries(struct listing *l)
     }
     note_doubtful(l, result);
     bool known = PQntuples(result) == 1;
-    if (known) {
-        struct hf_engine_clock_reading reading = hf_pg_clock_reading(l->shared, result, asked);
-        l->now = hf_pg_clock_read(l->shared, &reading);
-    }
+    if (known)
+        take_time(l, result, asked);
     PQclear(result);
     if (!known)
         l->to.status = HF_NOT_KNOWN;
@@ -258,6 +271,130 @@ static void list_entries(struct listing *l)
             "|| $4::text AND (tenant, guard) IS NOT DISTINCT FROM ($1::text, $4::text) AND number "
             "< $2::bigint AND expires_at > to_timestamp($5::numeric / 1000) ORDER BY number DESC "
             "LIMIT $3::bigint");
+}
+
+/* ---- Claims ---- */
+
+/* The newest $4 claims below the cursor, state by state: each state is a part of one index. Of
+ * them, up to $6 that match, newest first, and of these as many as a page may have bytes: a
+ * response is read only if it is shown. The columns of the claim, then: how many match; where to
+ * continue if more claims are left to look at; and those of note_doubtful. There is always a row,
+ * with NULLs if no claim matches. */
+#define CLAIMS_LOOKED                                                                              \
+    "WITH looked AS MATERIALIZED (SELECT l.* FROM unnest($2::text[]) AS s(state) CROSS JOIN "      \
+    "LATERAL (SELECT x.key, x.fence, x.state, x.recorded_at, x.expires_at, x.lease_expires_at, "   \
+    "coalesce(octet_length(x.response), 0) AS size FROM holdfast.token x WHERE x.tenant || "       \
+    "chr(31) = $1::text || chr(31) AND x.state = s.state AND x.fence < $3::bigint ORDER BY "       \
+    "x.fence DESC LIMIT $4::bigint) l ORDER BY l.fence DESC LIMIT $4::bigint), "                   \
+    "matching AS MATERIALIZED (SELECT key, fence, sum(size) OVER (ORDER BY fence DESC) - size AS " \
+    "before FROM looked WHERE starts_with(key, replace($5::text, '\\', '\\\\')) AND recorded_at "  \
+    ">= to_timestamp($7::numeric / 1000) AND recorded_at < to_timestamp($8::numeric / 1000) AND "  \
+    "CASE WHEN state <> 'started' THEN expires_at > to_timestamp($9::numeric / 1000) WHEN "        \
+    "$10::text = '' THEN true ELSE (lease_expires_at <= to_timestamp($9::numeric / 1000)) = "      \
+    "($10::text = 'unknown') END ORDER BY fence DESC LIMIT $6::bigint)"
+#define CLAIMS_SHOWN                                                                               \
+    " FROM (SELECT (SELECT count(*) FROM matching) AS matching, CASE WHEN count(*) = $4::bigint "  \
+    "AND min(recorded_at) >= to_timestamp($7::numeric / 1000) THEN min(fence) END AS last FROM "   \
+    "looked) e LEFT JOIN (SELECT x.*, x.xmin AS written_by FROM matching m CROSS JOIN LATERAL "    \
+    "(SELECT * , xmin FROM holdfast.token x WHERE x.key = m.key AND x.tenant = $1::text LIMIT 1) " \
+    "x WHERE m.before < 8388608) t ON true ORDER BY t.fence DESC"
+
+/* A time as milliseconds; `open` if it is not given. */
+static void time_text(char out[ROWS_TEXT], hf_time time, hf_time open)
+{
+    hf_time t = time == 0           ? open
+                : time < TIME_FIRST ? TIME_FIRST
+                : time > TIME_LAST  ? TIME_LAST
+                                    : time;
+    snprintf(out, ROWS_TEXT, "%" PRId64, t);
+}
+
+/* Add the claims of the result. */
+static void add_claims(struct listing *l, const PGresult *result, int matching)
+{
+    int count = PQgetisnull(result, 0, 0) ? 0 : PQntuples(result);
+    uint64_t last = 0;
+    for (int i = 0; i < count && l->to.status == HF_OK && l->to.page->count < l->to.limit; i++) {
+        struct hf_pg_record record;
+        struct hf_claim claim;
+        bool good = hf_pg_record_read(HF_PG_TOKEN, result, i, 0, l->arena, &record);
+        last = record.token.fence;
+        if (!good) {
+            (void)pass_over(l, HF_PG_TOKEN, &record);
+            continue;
+        }
+        hf_pg_claim_of(&record.token, &claim);
+        claim.state = hf_claim_state_at(&claim, l->now);
+        if (hf_paging_wants_claim(l->to.query, &claim))
+            hf_paging_add(&l->to, &claim);
+    }
+    int64_t all = hf_pg_get_int8(result, 0, matching);
+    if (last > 0 && (count < all || all > (int64_t)l->to.limit))
+        l->to.page->next_cursor = last;
+    else if (!PQgetisnull(result, 0, matching + 1))
+        l->to.page->next_cursor = (uint64_t)hf_pg_get_int8(result, 0, matching + 1);
+}
+
+/* The parameters of the query, as text. */
+struct claims_asked {
+    char before[ROWS_TEXT], look[ROWS_TEXT], most[ROWS_TEXT];
+    char from[ROWS_TEXT], to[ROWS_TEXT], now[ROWS_TEXT];
+    char prefix[HF_TOKEN_MAX + 1];
+};
+
+static void ask_claims(struct listing *l)
+{
+    static const char *const stored[] = { "{started,completed,failed,retryable}",
+                                          "{started}",
+                                          "{completed}",
+                                          "{failed}",
+                                          "{retryable}",
+                                          "{started}" };
+    static const char *const shown[] = {
+        [HF_CLAIM_STARTED] = "started", [HF_CLAIM_UNKNOWN] = "unknown"
+    };
+    const struct hf_query *q = l->to.query;
+    struct claims_asked a;
+    /* Another prefix is only compared here, not in the database. */
+    bool is_text = q->prefix.size > 0 && hf_utf8_valid(q->prefix) &&
+                   !memchr(q->prefix.data, 0, q->prefix.size);
+    const char *state =
+        q->claim_state < sizeof shown / sizeof *shown ? shown[q->claim_state] : NULL;
+    bool filters = q->prefix.size > 0 || q->from != 0 || q->to != 0 || state;
+    snprintf(a.before, sizeof a.before, "%" PRIu64,
+             q->cursor && q->cursor <= INT64_MAX ? q->cursor : INT64_MAX);
+    snprintf(a.look, sizeof a.look, "%zu", filters ? (size_t)LOOK_MAX : l->to.limit + 1);
+    snprintf(a.most, sizeof a.most, "%zu", l->to.limit + 1);
+    time_text(a.from, q->from, TIME_FIRST);
+    time_text(a.to, q->to, TIME_LAST);
+    time_text(a.now, l->now, 0);
+    text_of(a.prefix, sizeof a.prefix, is_text ? q->prefix : hf_mem(NULL, 0));
+    const char *const params[] = {
+        l->tenant, stored[q->claim_state], a.before, a.look, a.prefix, a.most, a.from, a.to,
+        a.now,     state ? state : ""
+    };
+    PGresult *result;
+    if (!ask(l, HF_PG_TOKEN, CLAIMS_LOOKED, "NULL::bytea, e.matching, e.last, t.written_by",
+             CLAIMS_SHOWN, params, 10, &result))
+        return;
+    int matching = PQnfields(result) - 4;
+    /* A claim that another state has now is missing here. */
+    l->doubtful = l->doubtful || !PQgetisnull(result, 0, PQnfields(result) - 1);
+    add_claims(l, result, matching);
+    PQclear(result);
+}
+
+static void list_claims(struct listing *l)
+{
+    PGresult *result;
+    hf_time asked = hf_pg_clock_boot(l->shared);
+    if (hf_pg_ask(l->conn, "SELECT " HF_PG_TIMES, 0, NULL, true, &result) != HF_PG_FINE) {
+        l->to.status = HF_STORAGE_FAILURE;
+        return;
+    }
+    take_time(l, result, asked);
+    PQclear(result);
+    ask_claims(l);
 }
 
 static void list_kind(struct listing *l)
@@ -277,6 +414,7 @@ static void list_kind(struct listing *l)
             "$2::bigint ORDER BY number DESC LIMIT $3::bigint");
         break;
     case HF_LIST_ENTRIES: list_entries(l); break;
+    case HF_LIST_CLAIMS: list_claims(l); break;
     case HF_LIST_OUTBOX:
         list_numbered(l, HF_PG_OUTBOX,
                       " FROM holdfast.outbox t WHERE tenant = $1 AND number < $2::bigint ORDER BY "

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 /* The work of one step, and how long the maintainer sleeps when there is nothing to do. */
-enum { SWEEP_MAX = 256, FREE_MAX = 2000, TICK_MS = 250 };
+enum { SWEEP_MAX = 256, LAPSE_MAX = 64, FREE_MAX = 2000, TICK_MS = 250 };
 
 static bool is_refused(struct hf_pool *r)
 {
@@ -51,6 +51,7 @@ bool hf_pool_maintain(struct hf_store *store)
     struct hf_pool *r = hf_pool_of(store);
     struct hf_pg_session *s = &r->sweeper;
     unsigned swept = 0;
+    int told = 0;
     uint64_t freed = 0;
     enum hf_pg_end end = HF_PG_GONE;
     pthread_mutex_lock(&r->sweeper_lock);
@@ -58,6 +59,8 @@ bool hf_pool_maintain(struct hf_store *store)
     (void)hf_pg_session_is_newest(s); /* closes it if not */
     if (s->conn.pg || hf_pg_session_connect(s, NULL) == HF_PG_FINE)
         end = hf_pg_sweep(s, SWEEP_MAX, &swept);
+    if (end == HF_PG_DONE && r->options.on_unknown)
+        end = hf_pg_lapse(s, LAPSE_MAX, r->options.on_unknown, r->options.arg, &told);
     if (end == HF_PG_DONE)
         end = hf_pg_free_expired(s, FREE_MAX, &freed);
     /* After a sweep with an unknown outcome, the next connect finds out; no caller waits for it. */
@@ -83,8 +86,13 @@ bool hf_pool_maintain(struct hf_store *store)
     if (waiting) /* after that, rows may leave in the next step */
         (void)hf_pool_confirm(r, timeline, NULL);
     hf_pool_clock_note(r);
-    return end == HF_PG_DONE && (swept > 0 || freed > 0);
+    return end == HF_PG_DONE && (swept > 0 || told == LAPSE_MAX || freed > 0);
 }
+
+struct open_claims {
+    uint64_t started, unknown;
+    hf_time since; /* of the oldest unknown one; 0: there is none */
+};
 
 static void figures_read(struct hf_pool *r);
 
@@ -110,6 +118,12 @@ int64_t hf_pool_maintain_pace(void *arg)
     "greatest(0, 1 - coalesce((SELECT l.reltuples FROM pg_class l WHERE l.oid = " \
     "to_regclass('holdfast.register_left')), 0) / reltuples)"
 
+/* The fraction of keys that are claims in this state. */
+#define STATES(state)                                                                         \
+    "coalesce((SELECT u.part FROM pg_stats s, unnest(s.most_common_vals::text::text[], "      \
+    "s.most_common_freqs) AS u(state, part) WHERE s.schemaname = 'holdfast' AND s.tablename " \
+    "= 'token' AND s.attname = 'state' AND u.state = '" state "'), 0)"
+
 /* Row counts: counted while there are few, else estimated from the statistics: the rows of `index`,
  * times `part`. `where` selects the rows to count. */
 static const struct figure {
@@ -124,6 +138,13 @@ static const struct figure {
     { "guard_entry", "guard_entry", "true", "1", offsetof(struct hf_stats, entries) },
     { "token", "token", "state IS NOT NULL", "(1 - " NO_CLAIMS ")",
       offsetof(struct hf_stats, claims) },
+    { "token", "token", "state = 'completed'", STATES("completed"),
+      offsetof(struct hf_stats, claims_completed) },
+    { "token", "token", "state = 'failed'", STATES("failed"),
+      offsetof(struct hf_stats, claims_failed) },
+    { "token", "token", "state = 'retryable'", STATES("retryable"),
+      offsetof(struct hf_stats, claims_retryable) },
+    { "client", "client", "true", "1", offsetof(struct hf_stats, clients) },
     { "register", "register", "type <> 'deleted'", NOT_LEFT, offsetof(struct hf_stats, registers) },
     { "outbox", "outbox", "true", "1", offsetof(struct hf_stats, outbox) },
     { "app_value", "app_value", "true", "1", offsetof(struct hf_stats, values) },
@@ -147,9 +168,33 @@ static enum hf_pg_outcome figure_read(struct hf_pg_conn *conn, const struct figu
     return outcome;
 }
 
+/* Claims that are not settled are few, and counted in their own index. */
+static enum hf_pg_outcome open_claims_read(struct hf_pool *r, struct open_claims *out)
+{
+    char now[24];
+    const char *const params[] = { now };
+    PGresult *result = NULL;
+    snprintf(now, sizeof now, "%lld", (long long)atomic_load(&r->shared.told));
+    enum hf_pg_outcome outcome = hf_pg_ask(
+        &r->reader.conn,
+        "SELECT count(*) FILTER (WHERE lease_expires_at > t.now), count(*) FILTER (WHERE "
+        "lease_expires_at <= t.now), min(lease_expires_at) FILTER (WHERE lease_expires_at <= "
+        "t.now) FROM (SELECT to_timestamp($1::numeric / 1000) AS now OFFSET 0) t JOIN "
+        "holdfast.token ON state = 'started'",
+        1, params, true, &result);
+    if (outcome == HF_PG_FINE) {
+        out->started = (uint64_t)hf_pg_get_int8(result, 0, 0);
+        out->unknown = (uint64_t)hf_pg_get_int8(result, 0, 1);
+        out->since = PQgetisnull(result, 0, 2) ? 0 : hf_pg_get_time(result, 0, 2);
+    }
+    PQclear(result);
+    return outcome;
+}
+
 static void figures_read(struct hf_pool *r)
 {
     uint64_t values[FIGURES] = { 0 };
+    struct open_claims claims = { .since = 0 };
     enum hf_pg_outcome outcome = HF_PG_FINE;
     pthread_mutex_lock(&r->reader_lock);
     (void)hf_pg_session_is_newest(&r->reader); /* closes it if not */
@@ -159,6 +204,8 @@ static void figures_read(struct hf_pool *r)
         outcome = hf_pool_guards_read(r, &r->reader);
     for (int i = 0; i < FIGURES && outcome == HF_PG_FINE; i++)
         outcome = figure_read(&r->reader.conn, &figures[i], &values[i]);
+    if (outcome == HF_PG_FINE)
+        outcome = open_claims_read(r, &claims);
     if (outcome == HF_PG_FINE && !hf_pg_session_is_newest(&r->reader))
         outcome = HF_PG_LOST;
     pthread_mutex_unlock(&r->reader_lock);
@@ -167,6 +214,9 @@ static void figures_read(struct hf_pool *r)
     pthread_mutex_lock(&r->lock);
     for (int i = 0; i < FIGURES; i++)
         memcpy((char *)&r->stats + figures[i].at, &values[i], sizeof values[i]);
+    r->stats.claims_started = claims.started;
+    r->stats.claims_unknown = claims.unknown;
+    r->stats.claims_unknown_since = claims.since;
     pthread_mutex_unlock(&r->lock);
 }
 

@@ -93,6 +93,8 @@ struct hf_pg_session {
     bool expects_new; /* most calls of the last batch were new */
     /* the first so many overdue holds cannot be expired: the next sweep begins after them */
     unsigned sweep_skip;
+    /* claims whose lease ended before have been told, if they were not locked at that time */
+    hf_time lapsed_until;
 
     /* For replicated.h, when the last batch was read. */
     bool replicates; /* commits wait for a standby */

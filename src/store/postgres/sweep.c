@@ -1,6 +1,7 @@
 /* The background thread's work in the database: expire overdue holds, and remove old rows. */
 #include "store/postgres/transaction.h"
 
+#include "core/claim.h"
 #include "core/decide.h"
 
 #include <stdio.h>
@@ -97,6 +98,46 @@ enum hf_pg_end hf_pg_sweep(struct hf_pg_session *s, unsigned max, unsigned *swep
     end = hf_pg_end_of(hf_pg_session_register(s));
     return end == HF_PG_DONE ? sweep(s, max, &found, swept) : end;
 }
+
+/* ---- Claims ---- */
+
+/* A claim that was locked when its lease ended is looked for again for so long. */
+enum { LAPSE_AGAIN_MS = 300000 };
+
+enum hf_pg_end hf_pg_lapse(struct hf_pg_session *s, int max,
+                           void (*tell)(void *arg, const struct hf_claim *claim), void *arg,
+                           int *told)
+{
+    struct hf_pg_tx w;
+    unsigned char limit[4], from[8], until[8];
+    hf_time now = s->now;
+    *told = 0;
+    if (!s->conn.pg || now == 0)
+        return HF_PG_GONE;
+    const struct hf_bytes values[] = { hf_pg_param4(limit, max),
+                                       hf_pg_param8(from, hf_pg_time(s->lapsed_until)),
+                                       hf_pg_param8(until, hf_pg_time(now)) };
+    hf_pg_tx_begin(&w, s, NULL);
+    hf_pg_tx_send(&w, HF_PG_LAPSE, HF_PG_TABLES, values, 3);
+    enum hf_pg_end end = hf_pg_tx_trip(&w);
+    if (end != HF_PG_DONE)
+        return hf_pg_tx_end(&w, end);
+    *told = PQntuples(w.results[0]);
+    for (int i = 0; i < *told; i++) {
+        struct hf_pg_record record;
+        struct hf_claim claim;
+        if (!hf_pg_record_read(HF_PG_TOKEN, w.results[0], i, 0, &s->set.arena, &record))
+            continue; /* changed by hand: requests for it report that */
+        hf_pg_claim_of(&record.token, &claim);
+        claim.state = hf_claim_state_at(&claim, now);
+        tell(arg, &claim);
+    }
+    if (*told < max && now > s->lapsed_until + LAPSE_AGAIN_MS)
+        s->lapsed_until = now - LAPSE_AGAIN_MS;
+    return hf_pg_tx_end(&w, end);
+}
+
+/* ---- Removing ---- */
 
 /* Every LEAVE_MS, read which transactions are in progress. */
 static enum hf_pg_end horizon_move(struct hf_pg_session *s)

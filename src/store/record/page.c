@@ -5,7 +5,8 @@
 
 #include <stdlib.h>
 
-enum { LIMIT_DEFAULT = 100 };
+/* BYTES_MAX: a page ends after the record with which its bytes reach so many. */
+enum { LIMIT_DEFAULT = 100, BYTES_MAX = 8 << 20 };
 
 static void keep(struct hf_paging *p, struct hf_bytes *b)
 {
@@ -59,6 +60,13 @@ static size_t slices_of(enum hf_list_kind kind, void *row, struct hf_bytes **out
         out[n++] = &e->result;
         break;
     }
+    case HF_LIST_CLAIMS: {
+        struct hf_claim *c = row;
+        out[n++] = &c->tenant;
+        out[n++] = &c->key;
+        out[n++] = &c->response;
+        break;
+    }
     case HF_LIST_OUTBOX: {
         struct hf_outbox *o = row;
         out[n++] = &o->tenant;
@@ -82,6 +90,11 @@ void hf_paging_add(struct hf_paging *p, const void *row)
     p->page->count++;
 }
 
+bool hf_paging_is_full(const struct hf_paging *p)
+{
+    return p->bytes.size >= BYTES_MAX;
+}
+
 /* ---- Queries ---- */
 
 bool hf_paging_wants(const struct hf_query *q, const struct hf_hold *h)
@@ -92,10 +105,20 @@ bool hf_paging_wants(const struct hf_query *q, const struct hf_hold *h)
            (q->to == 0 || h->placed_at < q->to);
 }
 
+bool hf_paging_wants_claim(const struct hf_query *q, const struct hf_claim *c)
+{
+    return hf_bytes_equal(c->tenant, q->tenant) &&
+           (q->claim_state == 0 || c->state == q->claim_state) &&
+           (q->from == 0 || c->begun_at >= q->from) && (q->to == 0 || c->begun_at < q->to) &&
+           c->key.size >= q->prefix.size &&
+           (q->prefix.size == 0 || memcmp(c->key.data, q->prefix.data, q->prefix.size) == 0);
+}
+
 static enum hf_status query_check(const struct hf_query *q)
 {
     if (!hf_tenant_valid(q->tenant) || q->limit > HF_LIST_MAX || (unsigned)q->state > HF_EXPIRED ||
-        q->kind < HF_LIST_HOLDS || q->kind > HF_LIST_OUTBOX)
+        (unsigned)q->claim_state > HF_CLAIM_UNKNOWN || q->prefix.size > HF_TOKEN_MAX ||
+        q->kind < HF_LIST_HOLDS || q->kind > HF_LIST_CLAIMS)
         return HF_INVALID_REQUEST;
     if ((q->resource.size && !hf_name_valid(q->resource)) ||
         (q->requester.size && !hf_name_valid(q->requester)))
@@ -110,7 +133,8 @@ enum hf_status hf_paging_begin(struct hf_paging *p, const struct hf_query *query
                                     [HF_LIST_RESOURCES] = sizeof(struct hf_resource),
                                     [HF_LIST_GUARDS] = sizeof(struct hf_guard),
                                     [HF_LIST_ENTRIES] = sizeof(struct hf_entry),
-                                    [HF_LIST_OUTBOX] = sizeof(struct hf_outbox) };
+                                    [HF_LIST_OUTBOX] = sizeof(struct hf_outbox),
+                                    [HF_LIST_CLAIMS] = sizeof(struct hf_claim) };
     *page = (struct hf_page){ 0 };
     enum hf_status st = query_check(query);
     if (st != HF_OK)

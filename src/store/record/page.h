@@ -25,8 +25,12 @@ enum hf_status hf_paging_begin(struct hf_paging *p, const struct hf_query *query
                                struct hf_page *page);
 /* Append a record of the query's kind. There must be room: page->count < limit. */
 void hf_paging_add(struct hf_paging *p, const void *row);
+/* Does the page have so many bytes that it must end here? */
+bool hf_paging_is_full(const struct hf_paging *p);
 /* Does this hold match the query? Ignores `from`: holds before it end the list. */
 bool hf_paging_wants(const struct hf_query *query, const struct hf_hold *hold);
+/* The same for a claim, with its state as shown. */
+bool hf_paging_wants_claim(const struct hf_query *query, const struct hf_claim *claim);
 /* Move the rows to the page, or free them after an error. Returns p->status. */
 enum hf_status hf_paging_end(struct hf_paging *p);
 

@@ -322,6 +322,17 @@ static void say_bytes(struct text *t, struct hf_bytes b)
         say(t, p[i] >= ' ' && p[i] < 127 ? "%c" : "\\%02x", p[i]);
 }
 
+static void say_claim(struct text *t, const struct hf_claim *c)
+{
+    say(t, "claim %d %d %llu %lld %lld %lld %lld %lld", (int)c->state, (int)c->on_abandon,
+        (unsigned long long)c->fence, (long long)c->lease_ms, (long long)c->begun_at,
+        (long long)c->lease_expires_at, (long long)c->settled_at, (long long)c->expires_at);
+    say_bytes(t, c->tenant);
+    say_bytes(t, c->key);
+    say_bytes(t, hf_mem(c->fingerprint, sizeof c->fingerprint));
+    say_bytes(t, c->response);
+}
+
 static void say_row(struct text *t, enum hf_list_kind kind, const struct hf_page *page, size_t i)
 {
     switch (kind) {
@@ -363,6 +374,7 @@ static void say_row(struct text *t, enum hf_list_kind kind, const struct hf_page
         say_bytes(t, e->result);
         break;
     }
+    case HF_LIST_CLAIMS: say_claim(t, &page->claims[i]); break;
     case HF_LIST_OUTBOX: {
         const struct hf_outbox *o = &page->outbox[i];
         say(t, "outbox %llu %d %lld", (unsigned long long)o->number, (int)o->state,
@@ -392,17 +404,6 @@ static void say_register(struct text *t, const struct hf_register *r)
         say(t, " +%llu -%llu", (unsigned long long)v->items[i].up,
             (unsigned long long)v->items[i].down);
     }
-}
-
-static void say_claim(struct text *t, const struct hf_claim *c)
-{
-    say(t, "claim %d %d %llu %lld %lld %lld %lld %lld", (int)c->state, (int)c->on_abandon,
-        (unsigned long long)c->fence, (long long)c->lease_ms, (long long)c->begun_at,
-        (long long)c->lease_expires_at, (long long)c->settled_at, (long long)c->expires_at);
-    say_bytes(t, c->tenant);
-    say_bytes(t, c->key);
-    say_bytes(t, hf_mem(c->fingerprint, sizeof c->fingerprint));
-    say_bytes(t, c->response);
 }
 
 static void say_lease(struct text *t, const struct hf_lease *l)
@@ -499,7 +500,7 @@ static void dump_list(struct kit *k, struct text *t, struct hf_query query)
 char *kit_dump(struct kit *k, const char *const *tenants, size_t count)
 {
     static const enum hf_list_kind kinds[] = { HF_LIST_HOLDS, HF_LIST_RESOURCES, HF_LIST_GUARDS,
-                                               HF_LIST_OUTBOX };
+                                               HF_LIST_OUTBOX, HF_LIST_CLAIMS };
     struct text t = { .out = NULL };
     t.out = open_memstream(&t.data, &t.size);
     assert_non_null(t.out);

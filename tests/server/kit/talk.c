@@ -195,7 +195,8 @@ static double rows_now(const char *name, double figure)
         const char *name, *query;
     } counts[] = {
         { "holdfast_holds", "SELECT count(*) FROM holdfast.hold" },
-        { "idempotency_table_size", "SELECT count(*) FROM holdfast.token WHERE state IS NULL" },
+        { "idempotency_table_size",
+          "SELECT (SELECT count(*) FROM holdfast.token) + (SELECT count(*) FROM holdfast.client)" },
     };
     for (size_t i = 0; both_is_postgres() && i < sizeof counts / sizeof *counts; i++)
         if (strcmp(name, counts[i].name) == 0)

@@ -109,9 +109,14 @@ CREATE TABLE holdfast.token (
     settled_at timestamptz,
     response bytea,
     retention_ms bigint,
+    told_at timestamptz,
     PRIMARY KEY (key, tenant)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.1);
 CREATE INDEX token_expires_at ON holdfast.token (expires_at);
+-- Lists of claims, newest begin first; claims by the end of their lease. See resource_newest.
+CREATE INDEX token_claims ON holdfast.token ((tenant || chr(31)), state, fence)
+    WHERE state IS NOT NULL;
+CREATE INDEX token_started ON holdfast.token (lease_expires_at) WHERE state = 'started';
 COMMENT ON TABLE holdfast.token IS
     'Every key in use: the call that it is bound to, or the claim. One key has one row, so an '
     'effect happens once.';
@@ -138,6 +143,8 @@ COMMENT ON COLUMN holdfast.token.fence IS
 COMMENT ON COLUMN holdfast.token.response IS 'The response of complete, or the error of fail.';
 COMMENT ON COLUMN holdfast.token.retention_ms IS
     'How long the claim is remembered once it is settled; NULL: the idempotency window.';
+COMMENT ON COLUMN holdfast.token.told_at IS
+    'The end of the lease which a server has logged as the moment when the claim became unknown.';
 
 CREATE TABLE holdfast.resource (
     tenant text COLLATE "C" NOT NULL,
