@@ -593,8 +593,7 @@ struct hf_options {
     /* Called with the progress of a long recovery, from 0 to total bytes; may be NULL. */
     void (*on_progress)(void *arg, uint64_t done, uint64_t total);
     /* Called when a claim has become unknown because its lease ended, within a second. claim:
-     * borrowed. A directory: not for claims that were unknown when it was opened (on_note says how
-     * many). A database: for every claim once, in one of the processes that share it. May be NULL.
+     * borrowed. A directory: not for claims that were unknown when it was opened. A database: for every claim once, in one of the processes that share it. May be NULL.
      * Must not call the library. */
     void (*on_unknown)(void *arg, const struct hf_claim *claim);
     void *arg; /* borrowed, passed to the four above */
@@ -718,6 +717,8 @@ struct hf_query {
                                           * claims: begun_at */
     struct hf_bytes name;                /* entries: the guard */
     enum hf_claim_state claim_state;     /* claims: 0 any */
+    /* claims that are STARTED or UNKNOWN: of every tenant; `tenant` is empty */
+    bool all_tenants;
     struct hf_bytes prefix;              /* claims: how the key begins; empty: any */
     uint32_t limit;                      /* 0: 100 */
     /* 0: the start; else a page's next_cursor, of the same tenant */

@@ -55,7 +55,7 @@ static void read_others(struct hf_bytes body)
     struct hf_client_version version;
     struct hf_error why = { HF_OK, "" };
     hf_time at;
-    if (hf_client_read_holds(body, &page, &why))
+    if (hf_client_read_page(HF_LIST_HOLDS, body, &page, &why))
         hf_page_clear(&page);
     else
         refused(&why);

@@ -187,9 +187,10 @@ static const struct hf_call_field export_fields[] = {
 #define PUT(p) .method = HF_HTTP_PUT, .path = (p)
 #define DELETE(p) .method = HF_HTTP_DELETE, .path = (p)
 #define PARAM(name) .param = (name)
-#define ASKS(a) .kind = HF_CALL_DO, .action = (a), .role = HF_ROLE_READ
+#define ASKS(a) .kind = HF_CALL_DO, .action = (a), .role = HF_ROLE_READ, .by_operator = true
 #define CHANGES(a) .kind = HF_CALL_DO, .action = (a), .role = HF_ROLE_WRITE
-#define LISTS(l) .kind = HF_CALL_LIST, .list = (l), .role = HF_ROLE_READ
+#define SETTLES(a) CHANGES(a), .by_operator = true
+#define LISTS(l) .kind = HF_CALL_LIST, .list = (l), .role = HF_ROLE_READ, .by_operator = true
 #define OTHER(k, r) .kind = (k), .role = (r)
 #define KEYED .key = true
 #define REFUSES(...) .refuses = { __VA_ARGS__ }
@@ -248,16 +249,16 @@ const struct hf_call hf_calls[] = {
       .help = "Reserve a key for an effect outside of this store." },
     { GET("/v1/claims"), LISTS(HF_LIST_CLAIMS), .answers = "claims", FIELDS(claim_list_fields),
       .help = "List claims, newest begin first." },
-    { POST("/v1/claims/{key}/complete"), PARAM("key"), CHANGES(HF_COMPLETE), .op = "complete",
+    { POST("/v1/claims/{key}/complete"), PARAM("key"), SETTLES(HF_COMPLETE), .op = "complete",
       .answers = "claim", REFUSES(HF_NOT_KNOWN, HF_STALE_FENCE, HF_TOKEN_COLLISION),
       FIELDS(complete_fields), .help = "Report that the effect happened." },
-    { POST("/v1/claims/{key}/fail"), PARAM("key"), CHANGES(HF_FAIL), .op = "fail",
+    { POST("/v1/claims/{key}/fail"), PARAM("key"), SETTLES(HF_FAIL), .op = "fail",
       .answers = "claim", REFUSES(HF_NOT_KNOWN, HF_STALE_FENCE, HF_TOKEN_COLLISION),
       FIELDS(fail_fields), .help = "Report that the effect did not happen." },
-    { POST("/v1/claims/{key}/heartbeat"), PARAM("key"), CHANGES(HF_HEARTBEAT), .op = "heartbeat",
+    { POST("/v1/claims/{key}/heartbeat"), PARAM("key"), SETTLES(HF_HEARTBEAT), .op = "heartbeat",
       .answers = "claim", REFUSES(HF_NOT_KNOWN, HF_STALE_FENCE, HF_NOT_HELD),
       FIELDS(heartbeat_fields), .help = "Extend the lease of a claim." },
-    { POST("/v1/claims/{key}/abandon"), PARAM("key"), CHANGES(HF_ABANDON), .op = "abandon",
+    { POST("/v1/claims/{key}/abandon"), PARAM("key"), SETTLES(HF_ABANDON), .op = "abandon",
       .answers = "claim", REFUSES(HF_NOT_KNOWN, HF_STALE_FENCE, HF_NOT_HELD),
       FIELDS(abandon_fields),
       .help = "Report that the outcome is not known: the claim is unknown at once." },

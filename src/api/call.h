@@ -65,6 +65,7 @@ struct hf_call {
     enum hf_list_kind list; /* HF_CALL_LIST */
     enum hf_role role;      /* the lowest role that may call it */
     bool key;               /* Idempotency-Key is required */
+    bool by_operator;       /* an operator may make the call, in the tenant of ?tenant= */
     const char *op;         /* its name in a bulk request, or NULL */
     /* Its refusals, besides HF_INVALID_REQUEST, and HF_TOKEN_COLLISION if it needs a key; HF_OK
      * after the last. */

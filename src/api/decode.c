@@ -99,8 +99,7 @@ static int hex_digit(char c)
     return c >= '0' && c <= '9' ? c - '0' : low >= 'a' && low <= 'f' ? low - 'a' + 10 : -1;
 }
 
-/* True if `text` is a whole digest in hexadecimal. */
-static bool digest_parse(struct hf_bytes text, uint8_t *out)
+bool hf_api_digest(struct hf_bytes text, uint8_t out[HF_DIGEST_SIZE])
 {
     const char *p = text.data;
     if (text.size != (size_t)2 * HF_DIGEST_SIZE)
@@ -123,7 +122,7 @@ static enum hf_status fingerprint_put(struct hf_decoding *d, struct hf_bytes tex
     uint8_t *digest = hf_arena_take(d->r.arena, HF_DIGEST_SIZE);
     if (!digest)
         return HF_NO_MEMORY;
-    if (digest_parse(text, digest))
+    if (hf_api_digest(text, digest))
         out->begin.fingerprint = digest;
     else
         out->begin.payload = text;

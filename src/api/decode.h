@@ -13,6 +13,7 @@
 /* Everything is borrowed and must live as long as the request that is decoded from it. */
 struct hf_api_input {
     struct hf_bytes tenant;
+    bool all_tenants; /* a list of claims: of every tenant; `tenant` is empty */
     struct hf_bytes params[HF_CALL_PARAMS]; /* percent-decoded */
     bool has_key;
     /* the value of Idempotency-Key, as sent: bare, or an RFC 8941 string */
@@ -50,6 +51,9 @@ enum hf_status hf_api_decode_other(const struct hf_call *call, const struct hf_a
 enum hf_status hf_api_decode_line(struct hf_bytes line, struct hf_bytes tenant,
                                   struct hf_arena *arena, struct hf_request *out,
                                   const struct hf_call **call, struct hf_api_fault *why);
+
+/* Read 64 hexadecimal digits. False if `text` is anything else. */
+bool hf_api_digest(struct hf_bytes text, uint8_t out[HF_DIGEST_SIZE]);
 
 /* The key in an Idempotency-Key field: bare bytes as they are, or the content of an RFC 8941
  * string. key: borrowed from the field or the arena. False if a string is malformed (or there is no

@@ -2,6 +2,7 @@
 #include "api/decode_part.h"
 #include "base/bytes.h"
 #include "base/text.h"
+#include "core/claim.h"
 
 /* Percent-decode a part of a query. Most parts need no decoding. */
 static enum hf_status part_decode(struct hf_decoding *d, struct hf_bytes part, struct hf_bytes *out)
@@ -107,7 +108,9 @@ enum hf_status hf_api_decode_list(const struct hf_call *call, const struct hf_ap
                                   struct hf_api_fault *why)
 {
     struct hf_decoding d = { .call = call, .why = why, .r = { .arena = arena } };
-    *out = (struct hf_query){ .kind = call->list, .tenant = in->tenant };
+    *out = (struct hf_query){ .kind = call->list,
+                              .tenant = in->tenant,
+                              .all_tenants = in->all_tenants };
     enum hf_status status = no_body(&d, in);
     if (status == HF_OK)
         status = hf_decode_query(&d, in->query, call->field_count);
@@ -117,6 +120,11 @@ enum hf_status hf_api_decode_list(const struct hf_call *call, const struct hf_ap
         status = hf_decode_put(&d, out);
     if (status != HF_OK)
         return status;
+    if (out->all_tenants && !hf_claim_state_is_open(out->claim_state))
+        return hf_decode_refuse(why,
+                                "status: the list of all tenants has only claims that are not "
+                                "settled: add status=unknown or status=started, or name a tenant, "
+                                "such as tenant=acme.");
     /* 0 would mean that no end was given. Nothing happened before 1970 or in its first
      * millisecond. */
     if ((call->list == HF_LIST_HOLDS || call->list == HF_LIST_CLAIMS) &&

@@ -211,9 +211,8 @@ static void claim_outcome(struct hf_json *j, const struct hf_claim *claim)
     }
 }
 
-void hf_api_claim(struct hf_json *j, const struct hf_claim *claim)
+static void claim_members(struct hf_json *j, const struct hf_claim *claim)
 {
-    hf_json_object(j);
     hf_json_name(j, "key");
     hf_json_opaque(j, claim->key);
     hf_json_name(j, "status");
@@ -239,6 +238,21 @@ void hf_api_claim(struct hf_json *j, const struct hf_claim *claim)
         hf_json_time(j, claim->lease_expires_at);
     }
     claim_outcome(j, claim);
+}
+
+void hf_api_claim(struct hf_json *j, const struct hf_claim *claim)
+{
+    hf_json_object(j);
+    claim_members(j, claim);
+    hf_json_object_end(j);
+}
+
+void hf_api_claim_of_tenant(struct hf_json *j, const struct hf_claim *claim)
+{
+    hf_json_object(j);
+    hf_json_name(j, "tenant");
+    hf_json_opaque(j, claim->tenant);
+    claim_members(j, claim);
     hf_json_object_end(j);
 }
 

@@ -23,6 +23,8 @@ void hf_api_resource(struct hf_json *j, const struct hf_resource *resource);
 void hf_api_guard(struct hf_json *j, const struct hf_guard *guard);
 void hf_api_seen(struct hf_json *j, const struct hf_seen *seen);
 void hf_api_claim(struct hf_json *j, const struct hf_claim *claim);
+/* The same with its tenant. */
+void hf_api_claim_of_tenant(struct hf_json *j, const struct hf_claim *claim);
 void hf_api_lease(struct hf_json *j, const struct hf_lease *lease);
 void hf_api_register(struct hf_json *j, const struct hf_register *reg);
 /* hashed: the guard stores SHA-256 values, so the member is identity_sha256, in hexadecimal. */
@@ -36,11 +38,15 @@ void hf_api_token(struct hf_json *j, const struct hf_token *token, const struct 
 /* The member next_cursor: a string, or null at the end. */
 void hf_api_cursor(struct hf_json *j, uint64_t cursor);
 
-/* A page in parts: begin, any number of rows, end. kind: not HF_LIST_OUTBOX. hashed: as for
- * hf_api_entry. */
+/* What the rows of a page show. hashed: as for hf_api_entry. tenants: each claim has the member
+ * `tenant`. */
+struct hf_api_shows {
+    bool hashed, tenants;
+};
+/* A page in parts: begin, any number of rows, end. kind: not HF_LIST_OUTBOX. */
 void hf_api_page_begin(struct hf_json *j, enum hf_list_kind kind);
 void hf_api_page_rows(struct hf_json *j, enum hf_list_kind kind, const struct hf_page *page,
-                      bool hashed);
+                      struct hf_api_shows shows);
 void hf_api_page_end(struct hf_json *j, uint64_t next_cursor);
 
 /* A whole page: {"holds":[...],"next_cursor":...} and so on. hashed: as for hf_api_entry. */

@@ -31,15 +31,20 @@ void hf_api_page_begin(struct hf_json *j, enum hf_list_kind kind)
 }
 
 void hf_api_page_rows(struct hf_json *j, enum hf_list_kind kind, const struct hf_page *page,
-                      bool hashed)
+                      struct hf_api_shows shows)
 {
     for (size_t i = 0; i < page->count; i++) {
         switch (kind) {
         case HF_LIST_HOLDS: hf_api_hold(j, &page->holds[i]); break;
         case HF_LIST_RESOURCES: hf_api_resource(j, &page->resources[i]); break;
         case HF_LIST_GUARDS: hf_api_guard(j, &page->guards[i]); break;
-        case HF_LIST_ENTRIES: hf_api_entry(j, &page->entries[i], hashed); break;
-        case HF_LIST_CLAIMS: hf_api_claim(j, &page->claims[i]); break;
+        case HF_LIST_ENTRIES: hf_api_entry(j, &page->entries[i], shows.hashed); break;
+        case HF_LIST_CLAIMS:
+            if (shows.tenants)
+                hf_api_claim_of_tenant(j, &page->claims[i]);
+            else
+                hf_api_claim(j, &page->claims[i]);
+            break;
         case HF_LIST_OUTBOX: break; /* only in the library */
         }
     }
@@ -56,7 +61,7 @@ static void page_add(struct hf_json *j, enum hf_list_kind kind, const struct hf_
                      bool hashed)
 {
     hf_api_page_begin(j, kind);
-    hf_api_page_rows(j, kind, page, hashed);
+    hf_api_page_rows(j, kind, page, (struct hf_api_shows){ .hashed = hashed });
     hf_api_page_end(j, page->next_cursor);
 }
 

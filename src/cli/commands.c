@@ -242,6 +242,36 @@ const struct hf_cli_command hf_cli_commands[] = {
       .example = "  $ holdfast admit payments pay-17 --json\n"
                  "  {\"seen\":false}\n",
       .refusals = "refused: not-known (no such guard), invalid-request" },
+    { .name = "claim",
+      .run = hf_cmd_claim,
+      .args = "begin|show|list|heartbeat|complete|fail|abandon [KEY]",
+      .args_min = 1,
+      .args_max = 2,
+      .options = BIT(PAYLOAD) | BIT(FINGERPRINT) | BIT(LEASE) | BIT(RETENTION) | BIT(ON_ABANDON) |
+                 BIT(FENCE) | BIT(RESPONSE) | BIT(ERROR) | BIT(RETRYABLE) | BIT(STATUS) |
+                 BIT(PREFIX) | BIT(FROM) | BIT(TO) | BIT(LIMIT) | BIT(CURSOR),
+      .globals = CHANGES,
+      .names_tenant = true,
+      .summary = "reserve a key for an outside effect, and settle it",
+      .about = "A claim reserves KEY for an effect outside of the store, such as a card charge. "
+               "begin starts it and prints its fence. With this fence, complete or fail settles "
+               "it, heartbeat keeps its lease, and abandon says that nobody knows what happened. "
+               "If its lease runs out first, the claim is unknown, and no begin runs the effect "
+               "again until it is settled. A settled claim is remembered for its retention; then "
+               "the key begins again. list without --tenant shows unsettled claims of all tenants "
+               "if it is given --status unknown or started: from a directory or database, and from "
+               "a server with the credential of an operator. An operator also settles them, with "
+               "--tenant.",
+      .example =
+          "  $ holdfast claim list --status unknown\n"
+          "  KEY    STATUS   FENCE  BEGUN                     LEASE ENDS / SETTLED      ...\n"
+          "  pay-1  unknown  7      2026-11-15T21:39:57.123Z  2026-11-15T21:40:57.123Z  ...\n"
+          "  $ holdfast claim complete pay-1 --fence 7 --response '{\"charge\":\"ch_1\"}'\n"
+          "  key              pay-1\n"
+          "  status           completed\n"
+          "  ...\n",
+      .refusals = "refused: not-known, in-progress, outcome-unknown, token-collision, stale-fence, "
+                  "not-held (it is settled), invalid-request" },
     { .name = "audit",
       .run = hf_cmd_audit,
       .args = "",

@@ -16,6 +16,7 @@ struct hf_cli_command {
     hf_cli_set globals;  /* the global options that it uses */
     bool raw;   /* the command parses its options itself: all words after its name are arguments */
     bool keyed; /* it takes an idempotency key */
+    bool names_tenant;    /* a server's operator may name the tenant with --tenant */
     const char *summary;  /* half a line */
     const char *about;    /* a paragraph or two */
     const char *example;  /* with its output */
@@ -43,6 +44,7 @@ int hf_cmd_guard(struct hf_cli *cli);
 int hf_cmd_check(struct hf_cli *cli);
 int hf_cmd_record(struct hf_cli *cli);
 int hf_cmd_admit(struct hf_cli *cli);
+int hf_cmd_claim(struct hf_cli *cli);
 int hf_cmd_audit(struct hf_cli *cli);
 int hf_cmd_trace(struct hf_cli *cli);
 int hf_cmd_export(struct hf_cli *cli);
@@ -50,6 +52,9 @@ int hf_cmd_bench(struct hf_cli *cli);
 int hf_cmd_simulate(struct hf_cli *cli);
 int hf_cmd_version(struct hf_cli *cli);
 int hf_cmd_help(struct hf_cli *cli);
+
+/* list.c: holdfast claim list. */
+int hf_cli_list_claims(struct hf_cli *cli);
 
 /* ---- help.c ---- */
 

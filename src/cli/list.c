@@ -1,70 +1,139 @@
-/* holdfast list: holds, newest first, as a table or as JSON. It fetches and prints one page at a
- * time, so a long list needs no more memory than a short one. */
+/* holdfast list and holdfast claim list: records, newest first, as a table or as JSON. One page at
+ * a time is fetched and printed, so a long list needs no more memory than a short one. */
 #include "api/encode.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "core/claim.h"
 
-enum { COLUMNS = 6, RESOURCE_COLUMN = 2, REQUESTER_COLUMN = 3 };
+enum { COLUMNS = 6, CLEAN = 2 };
+
+/* The cells of a row. Cells with text from outside are borrowed from the list's `clean`. */
+struct row {
+    char state[32], number[24], begun[HF_TIME_TEXT], until[HF_TIME_TEXT];
+    struct hf_bytes cells[COLUMNS];
+};
+
+struct list;
+
+/* What differs between the kinds of records. */
+struct kind {
+    const char *plural; /* also the member of the JSON */
+    const char *titles[COLUMNS];
+    void (*row_make)(struct list *list, const struct hf_page *page, size_t i, struct row *row);
+};
 
 struct list {
     struct hf_cli *cli;
+    const struct kind *kind;
     struct hf_query query;
     uint64_t limit; /* of all pages together; 0: none */
     uint64_t shown;
     hf_time now; /* the store's time at the start of the list */
     size_t widths[COLUMNS];
-    struct hf_buffer out;
+    struct hf_buffer out, clean[CLEAN];
     struct hf_json json;
 };
 
+/* ---- Queries ---- */
+
+/* The options of every list. */
 static bool query_read(struct list *list)
 {
     struct hf_cli *cli = list->cli;
     struct hf_query *q = &list->query;
-    unsigned state = 0;
     list->limit = 100;
+    q->tenant = hf_str(cli->values[HF_OPT_TENANT]);
+    return hf_cli_time(cli, HF_OPT_FROM, &q->from) && hf_cli_time(cli, HF_OPT_TO, &q->to) &&
+           hf_cli_number(cli, HF_OPT_LIMIT, (struct hf_cli_range){ 0, UINT32_MAX }, &list->limit) &&
+           hf_cli_number(cli, HF_OPT_CURSOR, (struct hf_cli_range){ 1, UINT64_MAX }, &q->cursor);
+}
+
+static bool holds_read(struct list *list)
+{
+    struct hf_cli *cli = list->cli;
+    struct hf_query *q = &list->query;
+    unsigned state = 0;
+    q->kind = HF_LIST_HOLDS;
     if (!hf_cli_choice(cli, HF_OPT_STATE, &state) ||
         !hf_cli_filled(cli, HF_OPT_RESOURCE, &q->resource) ||
-        !hf_cli_filled(cli, HF_OPT_REQUESTER, &q->requester) ||
-        !hf_cli_time(cli, HF_OPT_FROM, &q->from) || !hf_cli_time(cli, HF_OPT_TO, &q->to) ||
-        !hf_cli_number(cli, HF_OPT_LIMIT, (struct hf_cli_range){ 0, UINT32_MAX }, &list->limit) ||
-        !hf_cli_number(cli, HF_OPT_CURSOR, (struct hf_cli_range){ 1, UINT64_MAX }, &q->cursor))
+        !hf_cli_filled(cli, HF_OPT_REQUESTER, &q->requester))
         return false;
-    q->kind = HF_LIST_HOLDS;
     q->state =
         cli->values[HF_OPT_STATE] ? (enum hf_hold_state)(HF_HELD + state) : (enum hf_hold_state)0;
-    q->tenant = hf_str(cli->values[HF_OPT_TENANT]);
     return true;
 }
 
-/* The cells of a row. Cells with text from outside are borrowed from `clean`. */
-struct row {
-    char state[32], placed[HF_TIME_TEXT], until[HF_TIME_TEXT];
-    struct hf_bytes cells[COLUMNS];
-};
-
-static void row_make(const struct list *list, const struct hf_hold *hold, struct hf_buffer clean[2],
-                     struct row *row)
+/* Without a tenant, unsettled claims are those of all tenants; a server decides that itself. */
+static bool claims_read(struct list *list)
 {
+    struct hf_cli *cli = list->cli;
+    struct hf_query *q = &list->query;
+    unsigned state = 0;
+    q->kind = HF_LIST_CLAIMS;
+    if (!hf_cli_choice(cli, HF_OPT_STATUS, &state) ||
+        !hf_cli_filled(cli, HF_OPT_PREFIX, &q->prefix))
+        return false;
+    if (cli->values[HF_OPT_STATUS])
+        q->claim_state = (enum hf_claim_state)(HF_CLAIM_STARTED + state);
+    q->all_tenants = !cli->values[HF_OPT_TENANT] && !hf_cli_remote(cli) &&
+                     hf_claim_state_is_open(q->claim_state);
+    return true;
+}
+
+/* ---- Rows ---- */
+
+/* Text from outside, made safe for the terminal. index: which of list->clean. */
+static struct hf_bytes clean(struct list *list, int index, struct hf_bytes text)
+{
+    hf_buffer_reset(&list->clean[index]);
+    hf_cli_add_clean(&list->clean[index], text);
+    return hf_mem(list->clean[index].data, list->clean[index].size);
+}
+
+static void hold_row(struct list *list, const struct hf_page *page, size_t i, struct row *row)
+{
+    const struct hf_hold *hold = &page->holds[i];
     const char *state = hf_api_hold_state(hold->state);
     bool overdue = hold->state == HF_HELD && hold->expires_at <= list->now;
     snprintf(row->state, sizeof row->state, "%s%s", state ? state : "unknown",
              overdue             ? " (overdue)"
              : hold->reverses[0] ? " (reversal)"
                                  : "");
-    hf_buffer_reset(&clean[0]);
-    hf_buffer_reset(&clean[1]);
-    hf_cli_add_clean(&clean[0], hold->resource);
-    hf_cli_add_clean(&clean[1], hold->requester);
-    hf_time_format(hold->placed_at, row->placed);
+    hf_time_format(hold->placed_at, row->begun);
     hf_time_format(hold->state == HF_HELD ? hold->expires_at : hold->ended_at, row->until);
     row->cells[0] = hf_str(hold->id);
     row->cells[1] = hf_str(row->state);
-    row->cells[RESOURCE_COLUMN] = hf_mem(clean[0].data, clean[0].size);
-    row->cells[REQUESTER_COLUMN] = hf_mem(clean[1].data, clean[1].size);
-    row->cells[4] = hf_str(row->placed);
+    row->cells[2] = clean(list, 0, hold->resource);
+    row->cells[3] = clean(list, 1, hold->requester);
+    row->cells[4] = hf_str(row->begun);
     row->cells[5] = hf_str(row->until);
 }
+
+static void claim_row(struct list *list, const struct hf_page *page, size_t i, struct row *row)
+{
+    const struct hf_claim *claim = &page->claims[i];
+    const char *state = hf_api_claim_status(claim->state);
+    snprintf(row->state, sizeof row->state, "%s%s", state ? state : "?",
+             claim->state == HF_CLAIM_RETRYABLE ? " (retryable)" : "");
+    snprintf(row->number, sizeof row->number, "%llu", (unsigned long long)claim->fence);
+    hf_time_format(claim->begun_at, row->begun);
+    hf_time_format(claim->settled_at ? claim->settled_at : claim->lease_expires_at, row->until);
+    row->cells[0] = clean(list, 0, claim->key);
+    row->cells[1] = hf_str(row->state);
+    row->cells[2] = hf_str(row->number);
+    row->cells[3] = hf_str(row->begun);
+    row->cells[4] = hf_str(row->until);
+    row->cells[5] = clean(list, 1, claim->tenant);
+}
+
+static const struct kind hold_kind = {
+    "holds", { "ID", "STATE", "RESOURCE", "REQUESTER", "PLACED", "EXPIRES / ENDED" }, hold_row
+};
+static const struct kind claim_kind = {
+    "claims", { "KEY", "STATUS", "FENCE", "BEGUN", "LEASE ENDS / SETTLED", "TENANT" }, claim_row
+};
+
+/* ---- Printing ---- */
 
 static void row_print(struct list *list, const struct row *row, enum hf_cli_color color)
 {
@@ -82,12 +151,10 @@ static void row_print(struct list *list, const struct row *row, enum hf_cli_colo
 /* A column is as wide as its widest cell so far. */
 static void page_print(struct list *list, const struct hf_page *page)
 {
-    static const char *const titles[COLUMNS] = { "ID",        "STATE",  "RESOURCE",
-                                                 "REQUESTER", "PLACED", "EXPIRES / ENDED" };
-    struct hf_buffer clean[2] = { { 0 }, { 0 } };
+    const char *const *titles = list->kind->titles;
     struct row row;
     for (size_t i = 0; i < page->count; i++) {
-        row_make(list, &page->holds[i], clean, &row);
+        list->kind->row_make(list, page, i, &row);
         for (int k = 0; k < COLUMNS; k++)
             if (hf_cli_width(row.cells[k]) > list->widths[k])
                 list->widths[k] = hf_cli_width(row.cells[k]);
@@ -101,18 +168,16 @@ static void page_print(struct list *list, const struct hf_page *page)
         row_print(list, &row, HF_DIM);
     }
     for (size_t i = 0; i < page->count; i++) {
-        row_make(list, &page->holds[i], clean, &row);
+        list->kind->row_make(list, page, i, &row);
         row_print(list, &row, HF_PLAIN);
     }
-    hf_buffer_free(&clean[0]);
-    hf_buffer_free(&clean[1]);
 }
 
 static void page_take(struct list *list, const struct hf_page *page)
 {
     if (list->cli->json) {
-        for (size_t i = 0; i < page->count; i++)
-            hf_api_hold(&list->json, &page->holds[i]);
+        hf_api_page_rows(&list->json, list->query.kind, page,
+                         (struct hf_api_shows){ .tenants = list->query.all_tenants });
     } else {
         page_print(list, page);
     }
@@ -135,7 +200,7 @@ static enum hf_cli_exit pages_take(struct list *list)
         if (list->shown == 0 && list->json.out == NULL && list->cli->json) {
             list->json.out = &list->out;
             hf_json_object(&list->json);
-            hf_json_name(&list->json, "holds");
+            hf_json_name_bytes(&list->json, hf_str(list->kind->plural));
             hf_json_array(&list->json);
         }
         page_take(list, &page);
@@ -144,7 +209,7 @@ static enum hf_cli_exit pages_take(struct list *list)
     return HF_EXIT_DONE;
 }
 
-/* Do the options filter the holds? */
+/* Do the options filter the records? */
 static bool list_filtered(const struct hf_cli *cli)
 {
     hf_cli_set limits = cli->command->options | HF_OPT_BIT(TENANT);
@@ -164,8 +229,8 @@ static void list_end(struct list *list)
         hf_buffer_add_char(&list->out, '\n');
         hf_cli_flush_to_stdout(&list->out);
     } else if (list->shown == 0) {
-        hf_cli_note(list->cli,
-                    list_filtered(list->cli) ? "no holds match these options" : "no holds");
+        hf_cli_note(list->cli, "no %s%s", list->kind->plural,
+                    list_filtered(list->cli) ? " match these options" : "");
     }
     if (cursor != 0 && !list->cli->json)
         hf_cli_note(list->cli,
@@ -174,18 +239,29 @@ static void list_end(struct list *list)
                     cursor);
 }
 
-int hf_cmd_list(struct hf_cli *cli)
+static enum hf_cli_exit list_run(struct list *list)
 {
-    struct list list = { .cli = cli };
-    if (!query_read(&list))
-        return HF_EXIT_USAGE;
-    enum hf_cli_exit code = hf_cli_open(cli, false);
+    enum hf_cli_exit code = hf_cli_open(list->cli, false);
     if (code != HF_EXIT_DONE)
         return code;
-    code = pages_take(&list);
+    code = pages_take(list);
     if (code == HF_EXIT_DONE)
-        list_end(&list);
-    hf_buffer_free(&list.out);
-    hf_cli_close(cli, false);
+        list_end(list);
+    hf_buffer_free(&list->out);
+    for (int i = 0; i < CLEAN; i++)
+        hf_buffer_free(&list->clean[i]);
+    hf_cli_close(list->cli, false);
     return code;
+}
+
+int hf_cmd_list(struct hf_cli *cli)
+{
+    struct list list = { .cli = cli, .kind = &hold_kind };
+    return holds_read(&list) && query_read(&list) ? list_run(&list) : HF_EXIT_USAGE;
+}
+
+int hf_cli_list_claims(struct hf_cli *cli)
+{
+    struct list list = { .cli = cli, .kind = &claim_kind };
+    return claims_read(&list) && query_read(&list) ? list_run(&list) : HF_EXIT_USAGE;
 }

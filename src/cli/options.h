@@ -50,6 +50,17 @@ enum hf_cli_option_id {
     HF_OPT_DIR,
     HF_OPT_OUT,
     HF_OPT_LIST,
+    /* of claim */
+    HF_OPT_PAYLOAD,
+    HF_OPT_FINGERPRINT,
+    HF_OPT_LEASE,
+    HF_OPT_RETENTION,
+    HF_OPT_ON_ABANDON,
+    HF_OPT_RESPONSE,
+    HF_OPT_ERROR,
+    HF_OPT_RETRYABLE,
+    HF_OPT_STATUS,
+    HF_OPT_PREFIX,
     /* of simulate */
     HF_OPT_SEED,
     HF_OPT_SEEDS,

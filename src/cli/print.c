@@ -128,6 +128,50 @@ static struct hf_bytes result_text(struct hf_bytes stored)
     return hf_mem((const char *)stored.data + mark, stored.size - mark);
 }
 
+static const char *claim_state_label(const struct hf_claim *claim)
+{
+    return claim->settled_at ? claim->state == HF_CLAIM_COMPLETED ? "completed" : "failed" : NULL;
+}
+
+static void print_claim(const struct hf_cli *cli, const struct hf_claim *claim)
+{
+    char fence[24], begun[HF_TIME_TEXT], lease[HF_TIME_TEXT], settled[HF_TIME_TEXT],
+        until[HF_TIME_TEXT], state[32];
+    bool unknown = claim->state == HF_CLAIM_UNKNOWN,
+         failed = claim->state == HF_CLAIM_FAILED || claim->state == HF_CLAIM_RETRYABLE;
+    const char *name = hf_api_claim_status(claim->state);
+    snprintf(fence, sizeof fence, "%llu", (unsigned long long)claim->fence);
+    snprintf(state, sizeof state, "%s%s", name ? name : "?",
+             claim->state == HF_CLAIM_RETRYABLE ? " (retryable)" : "");
+    hf_time_format(claim->begun_at, begun);
+    hf_time_format(claim->lease_expires_at, lease);
+    hf_time_format(claim->settled_at, settled);
+    hf_time_format(claim->expires_at, until);
+    const struct hf_cli_field fields[] = {
+        { "key", claim->key, HF_BOLD },
+        { "status", hf_str(state),
+          unknown                              ? HF_RED
+          : claim->state == HF_CLAIM_COMPLETED ? HF_GREEN
+                                               : HF_YELLOW },
+        { "fence", hf_str(fence), HF_PLAIN },
+        { "begun", hf_str(begun), HF_PLAIN },
+        { unknown             ? "unknown since"
+          : claim->settled_at ? NULL
+                              : "lease ends",
+          hf_str(lease), HF_PLAIN },
+        { unknown || !claim->settled_at ? "after that" : NULL,
+          hf_str(claim->on_abandon == HF_ABANDON_RETRY
+                     ? "the next begin takes over (on_abandon: retry)"
+                     : "unknown until it is settled (on_abandon: unknown)"),
+          HF_PLAIN },
+        { claim_state_label(claim), hf_str(settled), HF_PLAIN },
+        { claim->expires_at ? "remembered until" : NULL, hf_str(until), HF_PLAIN },
+        { claim->response.size > 0 ? failed ? "error" : "response" : NULL,
+          result_text(claim->response), HF_PLAIN },
+    };
+    hf_cli_fields(cli, fields, sizeof fields / sizeof *fields);
+}
+
 /* The first line is one word, for scripts that do not want JSON. */
 static void print_seen(const struct hf_cli *cli, enum hf_action action, const struct hf_seen *seen)
 {
@@ -170,6 +214,7 @@ void hf_cli_print(struct hf_cli *cli, enum hf_action action, const struct hf_res
     case HF_RECORD_RESOURCE: print_resource(cli, &answer->resource, result->now); break;
     case HF_RECORD_GUARD: print_guard(cli, &answer->guard); break;
     case HF_RECORD_SEEN: print_seen(cli, action, &answer->seen); break;
+    case HF_RECORD_CLAIM: print_claim(cli, &answer->claim); break;
     default: hf_cli_line(cli, HF_GREEN, "ok");
     }
 }

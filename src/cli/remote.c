@@ -23,6 +23,8 @@ static void retry_advice(const struct hf_cli *cli, const struct hf_client_call *
         hf_buffer_add_text(out, ". The retry returns the first answer, or does the work now, once");
     } else if (call->again) {
         hf_buffer_add_text(out, "retrying is safe");
+    } else if (cli->command->names_tenant) {
+        hf_buffer_add_text(out, "holdfast claim show says whether it was begun");
     } else {
         hf_buffer_add_text(out, "holdfast check shows whether the identity is recorded");
     }
@@ -199,7 +201,7 @@ enum hf_cli_exit hf_cli_remote_ask(struct hf_cli *cli, const struct hf_request *
 static bool page_read(const struct hf_query *query, const struct hf_client_answer *answer,
                       struct hf_page *page, struct hf_error *why)
 {
-    if (!hf_client_read_holds(body_of(answer), page, why))
+    if (!hf_client_read_page(query->kind, body_of(answer), page, why))
         return false;
     if (page->count <= query->limit && (query->cursor == 0 || page->next_cursor != query->cursor))
         return true;

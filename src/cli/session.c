@@ -1,4 +1,5 @@
 /* Open the store, run a request, and report refusals and failures. */
+#include "api/cause.h"
 #include "api/encode.h"
 #include "api/problem.h"
 #include "base/clock.h"
@@ -280,15 +281,19 @@ void hf_cli_say_replayed(const struct hf_cli *cli, hf_time recorded_at)
         hf_cli_note(cli, "(replayed)");
 }
 
-static enum hf_cli_exit refused(struct hf_cli *cli, enum hf_action action,
+/* With the name of the argument that caused it, else as a server would say it. */
+static enum hf_cli_exit refused(struct hf_cli *cli, const struct hf_request *request,
                                 const struct hf_result *result)
 {
     struct hf_buffer sentence = { 0 };
     enum hf_status status = result->answer.status;
+    struct hf_api_cause cause = hf_api_cause(request, result);
     if (hf_status_kind(status) == HF_KIND_REFUSAL)
         hf_cli_explain(cli, status, &sentence);
-    enum hf_cli_exit code =
-        hf_cli_refuse(cli, action, status, sentence.size > 0 ? hf_buffer_text(&sentence) : NULL);
+    if (sentence.size == 0)
+        hf_buffer_add_text(&sentence, cause.text);
+    enum hf_cli_exit code = hf_cli_refuse(cli, request->action, status,
+                                          sentence.size > 0 ? hf_buffer_text(&sentence) : NULL);
     hf_buffer_free(&sentence);
     return code;
 }
@@ -300,7 +305,7 @@ static enum hf_cli_exit ask(struct hf_cli *cli, const struct hf_request *request
     if (hf_do(cli->db, request, &result) == HF_OK)
         hf_cli_print(cli, request->action, &result);
     else
-        code = refused(cli, request->action, &result);
+        code = refused(cli, request, &result);
     if (result.replayed)
         hf_cli_say_replayed(cli, result.token.recorded_at);
     hf_result_clear(&result);

@@ -160,7 +160,8 @@ static const char *server_name(const struct hf_cli *cli)
 static bool tenant_fits(const struct hf_cli *cli)
 {
     const char *given = hf_cli_given(cli, HF_OPT_TENANT) ? "--tenant" : "HOLDFAST_TENANT";
-    if (!cli->values[HF_OPT_TENANT] || !(cli->command->globals & HF_OPT_BIT(TENANT)))
+    if (!cli->values[HF_OPT_TENANT] || !(cli->command->globals & HF_OPT_BIT(TENANT)) ||
+        cli->command->names_tenant)
         return true;
     hf_cli_error(cli,
                  "a server knows the tenant by the caller's credential, so %s cannot be used with "

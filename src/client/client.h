@@ -47,12 +47,13 @@ struct hf_client_call {
 void hf_client_call_free(struct hf_client_call *call);
 
 /* hf_client_encode: make the call for `request`. Knows the actions of the command line: holds,
- * resources, guards. Does not send the tenant: the server knows it by the credential. request:
+ * resources, guards, claims. The server knows the tenant by the credential; a tenant with data, even
+ * if it is empty, is sent for an operator. The payload of a begin must be JSON. request:
  * borrowed, not needed afterwards. call: out, owned. why: out. HF_OK; HF_INVALID_REQUEST if a text
  * is not UTF-8 or the key is not printable ASCII; HF_NO_MEMORY. */
 HF_MUST_USE enum hf_status hf_client_encode(const struct hf_request *request,
                                             struct hf_client_call *call, struct hf_error *why);
-/* The same for a page of holds. */
+/* The same for a page of holds or claims. */
 HF_MUST_USE enum hf_status hf_client_encode_list(const struct hf_query *query,
                                                  struct hf_client_call *call, struct hf_error *why);
 /* The same for any other GET. name: the variable part of its path, if it has one. query: static, ""
@@ -129,8 +130,9 @@ void hf_client_answer_free(struct hf_client_answer *answer);
  * times of decision) is zero. result: HF_RESULT_INIT or used; owned, free with hf_result_clear. */
 bool hf_client_read_answer(enum hf_action action, struct hf_bytes body, struct hf_result *result,
                            struct hf_error *why);
-/* A page of holds. page: out, owned, free with hf_page_clear; all zero when false. */
-bool hf_client_read_holds(struct hf_bytes body, struct hf_page *page, struct hf_error *why);
+/* A page of holds or claims. page: out, owned, free with hf_page_clear; all zero when false. */
+bool hf_client_read_page(enum hf_list_kind kind, struct hf_bytes body, struct hf_page *page,
+                         struct hf_error *why);
 
 #define HF_CLIENT_CODE_MAX 64
 struct hf_client_problem {

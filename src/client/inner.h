@@ -49,6 +49,7 @@ enum hf_member_type {
     HF_MEMBER_TEXT,     /* struct hf_bytes: borrowed from the text or the reader's arena */
     HF_MEMBER_STORED,   /* the same, any JSON as it is stored (json/stored.h) */
     HF_MEMBER_ID,       /* char[HF_ID_SIZE]: of a hold */
+    HF_MEMBER_DIGEST,   /* uint8_t[HF_DIGEST_SIZE] */
     HF_MEMBER_TIME,     /* hf_time */
     HF_MEMBER_DURATION, /* int64_t, milliseconds */
     HF_MEMBER_U32,

@@ -23,6 +23,14 @@ static bool id_read(struct hf_reader *r, char *out)
     return true;
 }
 
+static bool digest_read(struct hf_reader *r, uint8_t *out)
+{
+    struct hf_bytes text;
+    size_t at = r->at;
+    return hf_reader_string(r, &text) &&
+           (hf_api_digest(text, out) || hf_reader_refuse(r, at, "64 hexadecimal digits"));
+}
+
 static bool time_read(struct hf_reader *r, hf_time *out)
 {
     struct hf_bytes text;
@@ -95,6 +103,7 @@ static bool value_read(struct hf_reader *r, const struct hf_member *m, void *rec
     case HF_MEMBER_TEXT: return hf_reader_string(r, field);
     case HF_MEMBER_STORED: return hf_stored_read(r, field);
     case HF_MEMBER_ID: return id_read(r, field);
+    case HF_MEMBER_DIGEST: return digest_read(r, field);
     case HF_MEMBER_TIME: return time_read(r, field);
     case HF_MEMBER_DURATION: return duration_read(r, field);
     case HF_MEMBER_U32: return u32_read(r, field);

@@ -80,6 +80,44 @@ struct ok {
 };
 static const struct hf_member ok_members[] = { { "ok", HF_MEMBER_FLAG, AT(ok, ok), true, NULL } };
 
+/* A claim as the interface shows it: a failure has an error, and says whether it is for good. */
+struct claim {
+    struct hf_claim claim;
+    struct hf_bytes error;
+    bool retryable;
+};
+
+static const char *claim_status(unsigned number)
+{
+    return hf_api_claim_status((enum hf_claim_state)number);
+}
+
+static const char *abandon_name(unsigned number)
+{
+    static const char *const names[] = { "unknown", "retry" };
+    return number < COUNT(names) ? names[number] : NULL;
+}
+
+enum { CLAIM_ERROR = 10 };
+
+static const struct hf_member claim_members[] = {
+    { "tenant", HF_MEMBER_TEXT, AT(claim, claim.tenant), false, NULL },
+    { "key", HF_MEMBER_TEXT, AT(claim, claim.key), true, NULL },
+    { "status", HF_MEMBER_NAMED, AT(claim, claim.state), true, claim_status },
+    { "fence", HF_MEMBER_U64, AT(claim, claim.fence), true, NULL },
+    { "fingerprint", HF_MEMBER_DIGEST, AT(claim, claim.fingerprint), true, NULL },
+    { "on_abandon", HF_MEMBER_NAMED, AT(claim, claim.on_abandon), true, abandon_name },
+    { "lease", HF_MEMBER_DURATION, AT(claim, claim.lease_ms), true, NULL },
+    { "begun_at", HF_MEMBER_TIME, AT(claim, claim.begun_at), true, NULL },
+    { "lease_expires_at", HF_MEMBER_TIME, AT(claim, claim.lease_expires_at), true, NULL },
+    { "response", HF_MEMBER_STORED, AT(claim, claim.response), false, NULL },
+    [CLAIM_ERROR] = { "error", HF_MEMBER_STORED, AT(claim, error), false, NULL },
+    { "retryable", HF_MEMBER_FLAG, AT(claim, retryable), false, NULL },
+    { "retention", HF_MEMBER_DURATION, AT(claim, claim.retention_ms), false, NULL },
+    { "settled_at", HF_MEMBER_TIME, AT(claim, claim.settled_at), false, NULL },
+    { "expires_at", HF_MEMBER_TIME, AT(claim, claim.expires_at), false, NULL },
+};
+
 /* ---- One answer ---- */
 
 static bool hold_read(struct hf_reader *r, struct hf_hold *hold)
@@ -102,6 +140,20 @@ static bool seen_read(struct hf_reader *r, struct hf_seen *seen)
     return true;
 }
 
+static bool claim_read(struct hf_reader *r, struct hf_claim *claim)
+{
+    struct claim c = { .retryable = false };
+    unsigned given;
+    if (!hf_member_read(r, claim_members, COUNT(claim_members), &c, &given))
+        return false;
+    if (given >> CLAIM_ERROR & 1)
+        c.claim.response = c.error;
+    if (c.retryable)
+        c.claim.state = HF_CLAIM_RETRYABLE;
+    *claim = c.claim;
+    return true;
+}
+
 static bool record_read(struct hf_reader *r, enum hf_action action, struct hf_answer *answer)
 {
     struct ok ok;
@@ -121,12 +173,26 @@ static bool record_read(struct hf_reader *r, enum hf_action action, struct hf_an
     case HF_RECORD:
         answer->kind = HF_RECORD_SEEN;
         return hf_member_read(r, ok_members, COUNT(ok_members), &ok, &given);
+    case HF_BEGIN:
+    case HF_COMPLETE:
+    case HF_FAIL:
+    case HF_HEARTBEAT:
+    case HF_ABANDON:
+    case HF_GET_CLAIM: answer->kind = HF_RECORD_CLAIM; return claim_read(r, &answer->claim);
     default: answer->kind = HF_RECORD_HOLD; return hold_read(r, &answer->hold);
     }
 }
 
-/* The slices of an answer: at most two. */
-static size_t slices_of(struct hf_answer *answer, struct hf_bytes *slices[2])
+static size_t claim_slices(struct hf_claim *claim, struct hf_bytes *slices[3])
+{
+    slices[0] = &claim->tenant;
+    slices[1] = &claim->key;
+    slices[2] = &claim->response;
+    return 3;
+}
+
+/* The slices of an answer: at most three. */
+static size_t slices_of(struct hf_answer *answer, struct hf_bytes *slices[3])
 {
     switch (answer->kind) {
     case HF_RECORD_HOLD:
@@ -136,6 +202,7 @@ static size_t slices_of(struct hf_answer *answer, struct hf_bytes *slices[2])
     case HF_RECORD_RESOURCE: slices[0] = &answer->resource.name; return 1;
     case HF_RECORD_GUARD: slices[0] = &answer->guard.name; return 1;
     case HF_RECORD_SEEN: slices[0] = &answer->seen.result; return 1;
+    case HF_RECORD_CLAIM: return claim_slices(&answer->claim, slices);
     default: return 0;
     }
 }
@@ -152,7 +219,7 @@ static void slice_keep(struct hf_bytes *slice, char **at)
 /* Copy the slices into memory that the result owns. False if out of memory. */
 static bool result_keep(struct hf_result *result)
 {
-    struct hf_bytes *slices[2];
+    struct hf_bytes *slices[3];
     size_t count = slices_of(&result->answer, slices), size = 1;
     for (size_t i = 0; i < count; i++)
         size += slices[i]->size;
@@ -200,31 +267,48 @@ static bool cursor_read(struct hf_reader *r, uint64_t *cursor)
                                           hf_reader_refuse(r, at, "a cursor of this program"));
 }
 
-static bool holds_read(struct hf_reader *r, struct hf_buffer *holds)
+/* What a page has, by its kind. */
+struct paging {
+    enum hf_list_kind kind;
+    const char *name;      /* of the member with the rows */
+    size_t size;           /* of a row */
+    struct hf_buffer rows; /* owned */
+};
+
+static bool row_read(struct hf_reader *r, struct paging *p)
+{
+    struct hf_hold hold = { .ordinal = 0 };
+    struct hf_claim claim = { .fence = 0 };
+    bool is_claim = p->kind == HF_LIST_CLAIMS;
+    if (!(is_claim ? claim_read(r, &claim) : hold_read(r, &hold)))
+        return false;
+    hf_buffer_add(&p->rows, is_claim ? (const void *)&claim : &hold, p->size);
+    return true;
+}
+
+static bool rows_read(struct hf_reader *r, struct paging *p)
 {
     if (!hf_reader_array(r))
         return false;
     while (hf_reader_element(r)) {
-        struct hf_hold hold = { .ordinal = 0 };
-        if (!hold_read(r, &hold))
+        if (p->rows.size >= HF_LIST_MAX * p->size)
+            return hf_reader_fail(r, "a page has more than %d %s", HF_LIST_MAX, p->name);
+        if (!row_read(r, p))
             return false;
-        if (holds->size >= HF_LIST_MAX * sizeof hold)
-            return hf_reader_fail(r, "a page has more than %d holds", HF_LIST_MAX);
-        hf_buffer_add(holds, &hold, sizeof hold);
     }
     return !r->failed;
 }
 
-static bool page_read(struct hf_reader *r, struct hf_buffer *holds, uint64_t *cursor)
+static bool page_read(struct hf_reader *r, struct paging *p, uint64_t *cursor)
 {
     struct hf_bytes name;
-    bool has_holds = false, has_cursor = false;
+    bool has_rows = false, has_cursor = false;
     if (!hf_reader_object(r))
         return false;
     while (hf_reader_member(r, &name)) {
         bool good;
-        if (hf_bytes_equal(name, hf_str("holds")))
-            good = has_holds = holds_read(r, holds);
+        if (hf_bytes_equal(name, hf_str(p->name)))
+            good = has_rows = rows_read(r, p);
         else if (hf_bytes_equal(name, hf_str("next_cursor")))
             good = has_cursor = cursor_read(r, cursor);
         else
@@ -232,43 +316,58 @@ static bool page_read(struct hf_reader *r, struct hf_buffer *holds, uint64_t *cu
         if (!good)
             return false;
     }
-    return !r->failed && hf_reader_end(r) && !holds->failed &&
-           ((has_holds && has_cursor) ||
-            hf_reader_fail(r, "the member \"holds\" or \"next_cursor\" is missing"));
+    return !r->failed && hf_reader_end(r) && !p->rows.failed &&
+           ((has_rows && has_cursor) ||
+            hf_reader_fail(r, "the member \"%s\" or \"next_cursor\" is missing", p->name));
 }
 
-/* Copy the holds and their names into memory that the page owns. False if out of memory. */
-static bool page_keep(struct hf_page *page, struct hf_buffer *holds)
+static size_t row_slices(struct hf_page *page, enum hf_list_kind kind, size_t i,
+                         struct hf_bytes *slices[3])
 {
+    if (kind == HF_LIST_CLAIMS)
+        return claim_slices(&page->claims[i], slices);
+    slices[0] = &page->holds[i].resource;
+    slices[1] = &page->holds[i].requester;
+    return 2;
+}
+
+/* Copy the rows and their names into memory that the page owns. False if out of memory. */
+static bool page_keep(struct hf_page *page, const struct paging *p)
+{
+    struct hf_bytes *slices[3];
     size_t size = 1;
-    page->count = holds->size / sizeof(struct hf_hold);
-    page->rows = malloc(holds->size + 1);
+    page->count = p->rows.size / p->size;
+    page->rows = malloc(p->rows.size + 1);
     if (!page->rows)
         return false;
-    if (holds->size > 0)
-        memcpy(page->rows, holds->data, holds->size);
+    if (p->rows.size > 0)
+        memcpy(page->rows, p->rows.data, p->rows.size);
     for (size_t i = 0; i < page->count; i++)
-        size += page->holds[i].resource.size + page->holds[i].requester.size;
+        for (size_t n = row_slices(page, p->kind, i, slices); n > 0; n--)
+            size += slices[n - 1]->size;
     char *at = page->heap = malloc(size);
-    for (size_t i = 0; at && i < page->count; i++) {
-        slice_keep(&page->holds[i].resource, &at);
-        slice_keep(&page->holds[i].requester, &at);
-    }
+    for (size_t i = 0; at && i < page->count; i++)
+        for (size_t n = row_slices(page, p->kind, i, slices); n > 0; n--)
+            slice_keep(slices[n - 1], &at);
     return at != NULL;
 }
 
-bool hf_client_read_holds(struct hf_bytes body, struct hf_page *page, struct hf_error *why)
+bool hf_client_read_page(enum hf_list_kind kind, struct hf_bytes body, struct hf_page *page,
+                         struct hf_error *why)
 {
     struct hf_arena arena = { 0 };
     struct hf_reader r = { .text = body, .arena = &arena };
-    struct hf_buffer holds = { 0 };
+    bool is_claims = kind == HF_LIST_CLAIMS;
+    struct paging p = { .kind = kind,
+                        .name = is_claims ? "claims" : "holds",
+                        .size = is_claims ? sizeof(struct hf_claim) : sizeof(struct hf_hold) };
     *page = (struct hf_page){ .count = 0 };
-    bool good = page_read(&r, &holds, &page->next_cursor) && page_keep(page, &holds);
+    bool good = page_read(&r, &p, &page->next_cursor) && page_keep(page, &p);
     if (!good) {
         failed(&r, why);
         hf_page_clear(page);
     }
-    hf_buffer_free(&holds);
+    hf_buffer_free(&p.rows);
     hf_arena_free(&arena);
     return good;
 }

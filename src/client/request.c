@@ -4,6 +4,7 @@
 #include "client/client.h"
 #include "core/action.h"
 #include "http/octet.h"
+#include "json/stored.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -99,6 +100,13 @@ static void query_text(struct encoding *e, bool *first, const char *name, struct
     target_bytes(e, text);
 }
 
+/* An operator names the tenant; - is the default one. */
+static void query_tenant(struct encoding *e, bool *first, struct hf_bytes tenant)
+{
+    if (tenant.data)
+        query_text(e, first, "tenant", tenant.size > 0 ? tenant : hf_str("-"));
+}
+
 /* 0 means no bound. Use milliseconds, which are exact; a time before 1970 needs RFC 3339. */
 static void query_time(struct encoding *e, bool *first, const char *name, hf_time time)
 {
@@ -145,6 +153,20 @@ static void text_add(struct encoding *e, const char *name, struct hf_bytes text)
     hf_json_bytes(&e->json, text);
 }
 
+/* is_text: `stored` is the JSON itself. */
+static void json_add(struct encoding *e, const char *name, struct hf_bytes stored, bool is_text)
+{
+    if (is_text) {
+        hf_json_name_bytes(&e->json, hf_str(name));
+        hf_json_raw(&e->json, stored);
+    } else if (stored.size > 0 && *(const char *)stored.data == HF_STORED_JSON[0]) {
+        hf_json_name_bytes(&e->json, hf_str(name));
+        hf_json_stored(&e->json, stored);
+    } else {
+        text_add(e, name, stored);
+    }
+}
+
 static void match_add(struct encoding *e, const char *name, const struct hf_request *r)
 {
     if (r->set_guard.match_count == 0)
@@ -187,10 +209,14 @@ static void field_add(struct encoding *e, const struct hf_call_field *field,
     uint64_t number;
     switch (field->type) {
     case HF_TYPE_OF_TEXT:
-    case HF_TYPE_OF_JSON:
         text = hf_action_bytes(r, field->at);
         if (is_given(field, r, text.size > 0))
             text_add(e, field->name, text);
+        return;
+    case HF_TYPE_OF_JSON:
+        text = hf_action_bytes(r, field->at);
+        if (is_given(field, r, text.size > 0))
+            json_add(e, field->name, text, r->action == HF_BEGIN);
         return;
     case HF_TYPE_OF_MATCH: match_add(e, field->name, r); return;
     case HF_TYPE_OF_FLAG: flag_add(e, field, hf_call_number(field, r)); return;
@@ -215,6 +241,10 @@ static void body_add(struct encoding *e, const struct hf_call *row, const struct
     for (size_t i = 0; i < row->field_count; i++)
         if (row->fields[i].at) /* the others belong to calls that the command line does not make */
             field_add(e, &row->fields[i], r);
+    if (r->action == HF_BEGIN && r->begin.fingerprint) {
+        hf_json_name(&e->json, "fingerprint");
+        hf_json_hex(&e->json, "", hf_mem(r->begin.fingerprint, HF_DIGEST_SIZE));
+    }
     hf_json_object_end(&e->json);
 }
 
@@ -257,13 +287,16 @@ enum hf_status hf_client_encode(const struct hf_request *r, struct hf_client_cal
     if (i == hf_call_count)
         return no_call(call, why);
     const struct hf_call *row = &hf_calls[i];
+    bool first = true;
     struct encoding e = begin(call, row, why);
     body_add(&e, row, r);
     target_path(&e, row, hf_action_bytes(r, hf_action_of(r->action)->row_name));
+    query_tenant(&e, &first, r->tenant);
     if (row->key)
         key_add(&e, r->key);
-    call->again =
-        r->action != HF_ADMIT; /* a retry of admit answers seen; a retry of set or record is safe */
+    /* A retry of admit is answered with seen, and one of begin with in-progress; a retry of set,
+     * record or complete is safe. */
+    call->again = r->action != HF_ADMIT && r->action != HF_BEGIN;
     return end(&e);
 }
 
@@ -275,13 +308,18 @@ static const struct hf_call *row_of(enum hf_call_kind kind, enum hf_list_kind li
     return NULL;
 }
 
+/* A list tells failures apart that a claim shows as one status. */
+static const char *claim_status(enum hf_claim_state state)
+{
+    return state == HF_CLAIM_RETRYABLE ? "retryable" : hf_api_claim_status(state);
+}
+
 enum hf_status hf_client_encode_list(const struct hf_query *q, struct hf_client_call *call,
                                      struct hf_error *why)
 {
-    const struct hf_call *row =
-        q->kind == HF_LIST_HOLDS ? row_of(HF_CALL_LIST, HF_LIST_HOLDS) : NULL;
+    const struct hf_call *row = row_of(HF_CALL_LIST, q->kind);
     bool first = true;
-    if (!row)
+    if (!row || (q->kind != HF_LIST_HOLDS && q->kind != HF_LIST_CLAIMS))
         return no_call(call, why);
     struct encoding e = begin(call, row, why);
     target_path(&e, row, hf_mem(NULL, 0));
@@ -294,6 +332,10 @@ enum hf_status hf_client_encode_list(const struct hf_query *q, struct hf_client_
     query_text(&e, &first, "requester", q->requester);
     query_time(&e, &first, "from", q->from);
     query_time(&e, &first, "to", q->to);
+    if (q->claim_state != 0)
+        query_text(&e, &first, "status", hf_str(claim_status(q->claim_state)));
+    query_text(&e, &first, "prefix", q->prefix);
+    query_tenant(&e, &first, q->tenant);
     return end(&e);
 }
 

@@ -34,6 +34,11 @@ void hf_claim_settle(const struct hf_view *view, const struct hf_command *cmd, h
 
 /* The state as shown at `now`: STARTED with a lease that ran out is UNKNOWN. */
 enum hf_claim_state hf_claim_state_at(const struct hf_claim *claim, hf_time now);
+/* Is it the state of a claim that is not settled? */
+static inline bool hf_claim_state_is_open(enum hf_claim_state state)
+{
+    return state == HF_CLAIM_STARTED || state == HF_CLAIM_UNKNOWN;
+}
 /* The claim as shown at `now`. */
 void hf_claim_show(const struct hf_claim *claim, hf_time now, struct hf_answer *answer);
 

@@ -167,14 +167,15 @@ static bool admit(struct hf_work *work, struct hf_http_refusal *why)
     return true;
 }
 
-/* Operators cannot make calls for tenants, and tenants cannot make calls for operators. */
+/* Of the calls for tenants, operators can make those that read or settle. Tenants cannot make calls
+ * for operators. */
 static bool may_call(const struct hf_work *work)
 {
     const struct hf_call *call = work->match.call;
     if (!call)
         return true;
     if (work->caller.is_operator)
-        return !hf_handler_of(call)->of_tenant;
+        return call->by_operator || !hf_handler_of(call)->of_tenant;
     return !hf_handler_of(call)->of_operators || work->figures;
 }
 
@@ -196,8 +197,8 @@ static bool refuse(void *arg, struct hf_http_exchange *x, struct hf_http_refusal
     };
     static const struct hf_http_refusal of_a_tenant = {
         403, "forbidden",
-        "An operator's credential belongs to no tenant: it is for the figures, and for audits, "
-        "traces and exports of the whole store. Use a credential of the tenant."
+        "An operator may read the records of every tenant and settle claims, and make no other "
+        "change. Use a credential of the tenant."
     };
     static const struct hf_http_refusal foreign = {
         403, "forbidden",
@@ -319,6 +320,8 @@ static bool input_make(struct hf_work *work)
                                  .key_field = key,
                                  .query = x->head.query,
                                  .body = x->body };
+    if (work->caller.is_operator && work->match.call->by_operator && !hf_operator_tenant(work))
+        return false;
     for (size_t i = 0; i < HF_CALL_PARAMS; i++) {
         struct hf_bytes param = work->match.params[i];
         if (param.size == 0)

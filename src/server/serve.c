@@ -264,6 +264,24 @@ static int prepare(struct hf_server *s)
     return -1;
 }
 
+/* Claims that were unknown before the start were logged then; perhaps nobody has settled them. */
+static void unknown_note(struct hf_server *s)
+{
+    struct hf_stats stats;
+    hf_stats(s->db, &stats);
+    if (stats.claims_unknown == 0)
+        return;
+    const struct hf_log_field fields[] = {
+        { .name = "count", .type = HF_LOG_NUMBER, .number = (int64_t)stats.claims_unknown },
+        { .name = "oldest_since", .type = HF_LOG_TIME, .number = stats.claims_unknown_since },
+        { .name = "text",
+          .type = HF_LOG_TEXT,
+          .text = hf_str("list them with `holdfast claim list --status unknown`") },
+    };
+    hf_log_line(s->log, HF_LOG_WARNING, hf_clock_wall_ms(), "claims-unknown", fields,
+                sizeof fields / sizeof *fields);
+}
+
 static int open_store(struct hf_server *s)
 {
     struct hf_options store = s->options.store;
@@ -285,6 +303,7 @@ static int open_store(struct hf_server *s)
     if (st != HF_OK)
         return complain(st == HF_INVALID_REQUEST ? EXIT_USAGE_ERROR : EXIT_STORE, place, why.text);
     s->db = db;
+    unknown_note(s);
     return -1;
 }
 

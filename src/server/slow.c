@@ -51,8 +51,9 @@ static enum hf_status page_fill(const struct hf_work *work, struct hf_query *que
                                 struct hf_json *j)
 {
     struct hf_db *db = work->server->db;
-    bool hashed = false;
-    enum hf_status st = query->kind == HF_LIST_ENTRIES ? guard_hashes(db, query, &hashed) : HF_OK;
+    struct hf_api_shows shows = { .tenants = query->all_tenants };
+    enum hf_status st =
+        query->kind == HF_LIST_ENTRIES ? guard_hashes(db, query, &shows.hashed) : HF_OK;
     if (st != HF_OK)
         return st;
     int64_t until = hf_clock_monotonic_ms() + PAGE_MS;
@@ -63,7 +64,7 @@ static enum hf_status page_fill(const struct hf_work *work, struct hf_query *que
         st = hf_list(db, query, &page);
         if (st != HF_OK)
             return st;
-        hf_api_page_rows(j, query->kind, &page, hashed);
+        hf_api_page_rows(j, query->kind, &page, shows);
         query->cursor = page.next_cursor;
         query->limit -= (uint32_t)page.count;
         hf_page_clear(&page);

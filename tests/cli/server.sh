@@ -131,6 +131,56 @@ try 0 list --limit 3 --json --data "$work/local"
 local_id[c]=$(field next_cursor)
 both 0 list --limit 3 --cursor @c
 
+# ---- Claims ----
+both 0 claim list
+has remote.err "no claims"
+both 0 claim begin pay-1 --payload '{"pay":100,"to":"ann"}' --lease 1h
+both 1 claim begin pay-1 --payload '{ "to": "ann", "pay": 1e2 }' --lease 1h
+has remote.err "in-progress"
+both 1 claim begin pay-1 --payload '{"pay":101}'
+has remote.err "token-collision"
+both 0 claim begin pay-2 --fingerprint 'order 17' --lease 1h --retention 90d --on-abandon retry --json
+both 0 claim begin mail-3 --fingerprint "$(printf 'order 17' | sha256sum | cut -c1-64)" --lease 1h
+both 0 claim show mail-3 --json
+both 0 claim heartbeat mail-3 --fence 3 --lease 2h
+both 0 claim abandon mail-3 --fence 3
+both 0 claim show mail-3
+has remote.out "unknown since"
+both 0 claim list
+both 0 claim list --json
+both 0 claim list --status unknown
+both 0 claim list --prefix pay- --limit 1
+both 0 claim list --status failed
+has remote.err "no claims match these options"
+both 0 claim complete pay-1 --fence 1 --response '{"charge":"ch_1"}'
+has remote.out '{"charge":"ch_1"}'
+both 0 claim begin pay-1 --payload '{"pay":100,"to":"ann"}'
+has remote.err "(replayed: first answered at TIME)"
+both 0 claim complete pay-1 --fence 1 --response '{"charge":"ch_1"}' --json
+both 1 claim complete pay-1 --fence 1 --response 'another'
+both 1 claim heartbeat pay-1 --fence 1
+both 1 claim complete pay-2 --fence 1
+both 1 claim complete pay-2 --fence 99
+both 0 claim fail pay-2 --fence 2 --error 'card declined' --retryable
+both 0 claim show pay-2 --json
+both 0 claim list --status retryable
+both 0 claim begin pay-2 --fingerprint 'order 17'
+both 0 claim fail pay-2 --fence 4 --error '{"code":7}'
+has remote.out '{"code":7}'
+both 1 claim show nobody
+both 1 claim begin "$long" --payload 1
+both 1 claim begin x --payload 1 --lease 0
+both 2 claim begin x --payload '{'
+both 2 claim begin x
+both 2 claim begin x --payload 1 --fingerprint y
+both 2 claim list x
+both 2 claim show
+both 2 claim nonsense x
+both 2 claim complete pay-1
+has remote.err "claim complete needs --fence N"
+both 2 claim show pay-1 --fence 1
+both 2 claim complete pay-1 --fence 0
+
 # ---- Resources ----
 both 1 resource nobody
 both 1 resource nobody --json

@@ -191,7 +191,7 @@ same served expected
 # Every code that the sources refuse with is described.
 check "the description is there" curl -sS "$url/v1/openapi.json"
 cp out openapi.json
-grep -ohE '\b[45][0-9]{2}, "[a-z-]+"' "$HF_SOURCE"/src/http/*.c "$HF_SOURCE"/src/server/{handle,batch,slow}.c |
+grep -ohE '\b[45][0-9]{2}, "[a-z-]+"' "$HF_SOURCE"/src/http/*.c "$HF_SOURCE"/src/server/{handle,bulk,slow}.c |
   sort -u >codes
 check "the sources have codes" test "$(wc -l <codes)" -gt 10
 while read -r status code; do

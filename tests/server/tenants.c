@@ -455,8 +455,86 @@ static void operator_added(void)
     assert_int_equal(fclose(f), 0);
 }
 
-/* The store's id, its chain head and the figures are for operators, once there is one; and nothing
- * else is. */
+/* An operator reads what any tenant has, if it names the tenant, and settles claims; it makes no
+ * other change. */
+static void an_operator_reads_every_tenant_and_settles_claims(void **state)
+{
+    (void)state;
+    struct talk op;
+    for (int i = 0; i < TENANTS; i++)
+        talk_close(&t[i]);
+    operator_added();
+    assert_int_equal(server_stop(&s), 0);
+    server_start(&s);
+    talk_open(&t[BETA], &s);
+    talk_as(&t[BETA], "Authorization: Bearer beta\r\n");
+    assert_int_equal(talk(&t[BETA], "POST /v1/claims", NULL,
+                          "{\"key\":\"beta pay\",\"payload\":1,\"lease\":\"1s\"}"),
+                     201);
+    long long beta_fence = reply_number(&t[BETA].got, "fence");
+    char body[100];
+    snprintf(body, sizeof body, "{\"fence\":%lld}", beta_fence);
+    talk_open(&op, &s);
+    talk_as(&op, "Authorization: Bearer op\r\n");
+    /* Without a tenant: only unsettled claims, of all tenants. */
+    assert_int_equal(talk(&op, "GET /v1/claims?status=started", NULL, NULL), 200);
+    assert_true(reply_has(&op.got, "{\"tenant\":\"beta\",\"key\":\"beta pay\","));
+    static const char *const nameless[] = {
+        "GET /v1/claims",
+        "GET /v1/claims?status=failed",
+        "GET /v1/holds",
+        "GET /v1/resources",
+        "GET /v1/claims/beta%20pay",
+        "GET /v1/tokens/k",
+        "GET /v1/holds?tenant=",
+        "GET /v1/holds?tenant=%ff",
+        "GET /v1/holds?tenant=a&tenant=b",
+        "GET /v1/holds?tenant=%zz",
+    };
+    for (size_t i = 0; i < sizeof nameless / sizeof *nameless; i++) {
+        talk(&op, nameless[i], NULL, NULL);
+        talk_refused(&op, 400, "invalid-request");
+    }
+    /* With one: what the tenant would see, and the rest of the query holds too. */
+    assert_int_equal(talk(&op, "GET /v1/claims/beta%20pay?tenant=beta", NULL, NULL), 200);
+    assert_true(reply_has(&op.got, "{\"key\":\"beta pay\","));
+    assert_int_equal(
+        talk(&op, "GET /v1/claims?tenant=beta&status=started&prefix=beta%20", NULL, NULL), 200);
+    assert_true(reply_has(&op.got, "{\"claims\":[{\"key\":\"beta pay\","));
+    assert_int_equal(talk(&op, "GET /v1/claims?prefix=b&tenant=alpha", NULL, NULL), 200);
+    assert_false(reply_has(&op.got, "beta pay"));
+    assert_int_equal(talk(&op, "GET /v1/claims?tenant=-", NULL, NULL), 200);
+    assert_false(reply_has(&op.got, "beta pay"));
+    assert_int_equal(talk(&op, "GET /v1/claims/beta%20pay?tenant=alpha", NULL, NULL), 404);
+    assert_int_equal(talk(&op, "GET /v1/holds?tenant=alpha", NULL, NULL), 200);
+    assert_true(reply_has(&op.got, NAME));
+    /* Settling, in the tenant that is named and in no other. */
+    talk(&op, "POST /v1/claims/beta%20pay/complete", NULL, body);
+    talk_refused(&op, 400, "invalid-request");
+    assert_int_equal(talk(&op, "POST /v1/claims/beta%20pay/complete?tenant=alpha", NULL, body),
+                     404);
+    assert_int_equal(talk(&op, "POST /v1/claims/beta%20pay/complete?tenant=beta", NULL, body), 200);
+    assert_int_equal(talk(&t[BETA], "GET /v1/claims/beta%20pay", NULL, NULL), 200);
+    assert_true(reply_has(&t[BETA].got, "\"status\":\"completed\""));
+    /* No other change. */
+    static const char *const changes[] = {
+        "POST /v1/claims?tenant=beta",     "POST /v1/holds?tenant=beta",
+        "PUT /v1/resources/r?tenant=beta", "POST /v1/batch?tenant=beta",
+        "PUT /v1/registers/x?tenant=beta", "POST /v1/guards/g/record?tenant=beta",
+    };
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        talk(&op, changes[i], "k", "{\"key\":\"x\",\"payload\":1}");
+        talk_refused(&op, 403, "forbidden");
+    }
+    /* And a tenant names none, not even itself. */
+    talk(&t[BETA], "GET /v1/claims?tenant=alpha", NULL, NULL);
+    talk_refused(&t[BETA], 400, "invalid-request");
+    talk(&t[BETA], "GET /v1/claims?tenant=beta", NULL, NULL);
+    talk_refused(&t[BETA], 400, "invalid-request");
+    talk_close(&op);
+}
+
+/* The store's id, its chain head and the figures are for operators, once there is one. */
 static void the_whole_is_for_operators(void **state)
 {
     (void)state;
@@ -492,8 +570,6 @@ static void the_whole_is_for_operators(void **state)
     assert_int_equal(talk(&op, "GET /metrics", NULL, NULL), 200);
     assert_int_equal(talk(&op, "GET /", NULL, NULL), 200);
     assert_true(reply_has(&op.got, "class=\"figures\""));
-    talk(&op, "GET /v1/holds", NULL, NULL);
-    talk_refused(&op, 403, "forbidden");
     talk(&op, "PUT /v1/registers/x", "k", "{\"value\":1}");
     talk_refused(&op, 403, "forbidden");
     talk_close(&op);
@@ -503,10 +579,15 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(nobody_sees_what_alpha_has),         TEST(nobody_changes_what_alpha_has),
-        TEST(a_batch_is_its_callers_alone),       TEST(the_same_key_is_another_key),
-        TEST(the_same_name_is_another_thing),     TEST(what_alpha_does_shows_nowhere),
-        TEST(a_cursor_is_no_number_of_the_store), TEST(the_whole_is_for_operators),
+        TEST(nobody_sees_what_alpha_has),
+        TEST(nobody_changes_what_alpha_has),
+        TEST(a_batch_is_its_callers_alone),
+        TEST(the_same_key_is_another_key),
+        TEST(the_same_name_is_another_thing),
+        TEST(what_alpha_does_shows_nowhere),
+        TEST(a_cursor_is_no_number_of_the_store),
+        TEST(the_whole_is_for_operators),
+        TEST(an_operator_reads_every_tenant_and_settles_claims),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -155,7 +155,7 @@ static void pages(void **state)
         struct hf_json j = { .out = &first };
         struct hf_error why = { .status = HF_OK };
         hf_api_holds(&j, &page);
-        if (!hf_client_read_holds(bytes_of(&first), &got, &why))
+        if (!hf_client_read_page(HF_LIST_HOLDS, bytes_of(&first), &got, &why))
             fail_msg("%s", why.text);
         assert_int_equal(got.count, counts[c]);
         j = (struct hf_json){ .out = &again };
@@ -270,7 +270,8 @@ static void what_is_no_page(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct hf_error why = { .status = HF_OK };
         struct hf_page page;
-        if (hf_client_read_holds(hf_str(bad[i].text), &page, &why) || !strstr(why.text, bad[i].why))
+        if (hf_client_read_page(HF_LIST_HOLDS, hf_str(bad[i].text), &page, &why) ||
+            !strstr(why.text, bad[i].why))
             fail_msg("%s: %s", bad[i].text, why.text);
         assert_null(page.rows);
     }

@@ -78,8 +78,8 @@ static enum hf_status list(struct hf_client *client, struct came *came)
     call.wait_ms = 10000;
     if (st == HF_OK)
         st = hf_client_ask(client, &call, &answer, &why);
-    if (st == HF_OK &&
-        !hf_client_read_holds(hf_mem(answer.body.data, answer.body.size), &page, &why))
+    if (st == HF_OK && !hf_client_read_page(
+                           HF_LIST_HOLDS, hf_mem(answer.body.data, answer.body.size), &page, &why))
         st = HF_INDETERMINATE;
     came->listed = page.count;
     hf_page_clear(&page);

@@ -3,7 +3,7 @@
 _holdfast() {
   local cur=${COMP_WORDS[COMP_CWORD]} prev= command= word i options values=
   local commands="serve hold confirm release expire reverse show list resource guard check record
-    admit audit trace export bench simulate version help"
+    admit claim audit trace export bench simulate version help"
   local asking="--server --credential-file --tls-ca --timeout"
   local kept="--data --store --postgres"
   local look="$kept $asking --tenant --json --help"
@@ -47,9 +47,11 @@ _holdfast() {
   --sandbox) values="on off" ;;
   --state) values="held confirmed released expired" ;;
   --on-unavailable) values="open closed" ;;
+  --on-abandon) values="unknown retry" ;;
+  --status) values="started completed failed retryable unknown" ;;
   --durable) values="yes no" ;;
   --format) values="jsonl sqlite" ;;
-  --duration | --window | --idempotency-window | --time | --timeout)
+  --duration | --window | --idempotency-window | --time | --timeout | --lease | --retention)
     values="30s 1m 5m 15m 1h 24h 7d"
     ;;
   --match)
@@ -64,7 +66,8 @@ _holdfast() {
     --to | --limit | --cursor | --capacity | --result | --tokens | --resources | --rounds | \
     --server | --listen | --threads | --postgres | --max-body | --max-connections | \
     --tenant-connections | --tenant-rate | --memory-max | --tenant-memory-max | \
-    --tenant-records-max | --seed | --seeds | --ops | --jobs) return ;;
+    --tenant-records-max | --seed | --seeds | --ops | --jobs | --payload | --fingerprint | \
+    --response | --error | --prefix) return ;;
   esac
   if [ -n "$values" ]; then
     mapfile -t COMPREPLY < <(compgen -W "$values" -- "$cur")
@@ -86,6 +89,11 @@ _holdfast() {
   resource) options="--capacity --close --open $store" ;;
   guard) options="--window --match --on-unavailable --durable $store" ;;
   record | admit) options="--result $store" ;;
+  claim)
+    options="--payload --fingerprint --lease --retention --on-abandon --fence --response --error
+      --retryable --status --prefix --from --to --limit --cursor $store"
+    [ "$prev" = claim ] && options="begin show list heartbeat complete fail abandon $options"
+    ;;
   audit | trace) options=$look ;;
   export)
     options="--format $kept $asking --tenant --help"

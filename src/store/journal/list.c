@@ -183,8 +183,8 @@ static void list_claims(struct listing *p)
 {
     const struct hf_query *q = p->to.query;
     const struct hf_claims *claims = &p->j->tables.rows.claims;
-    bool is_open = q->claim_state == HF_CLAIM_STARTED || q->claim_state == HF_CLAIM_UNKNOWN;
-    const struct hf_order *o = is_open ? &claims->open : &claims->all;
+    const struct hf_order *o =
+        hf_claim_state_is_open(q->claim_state) ? &claims->open : &claims->all;
     hf_time now = hf_journal_now(p->j);
     struct hf_order_at at = q->cursor ? hf_order_find(o, q->cursor)
                             : q->to   ? claims_before(o, q->to)
@@ -196,7 +196,7 @@ static void list_claims(struct listing *p)
             p->to.page->next_cursor = item->stamp + 1;
             return;
         }
-        if (!hf_bytes_equal(hf_node_tenant(item->node), q->tenant))
+        if (!q->all_tenants && !hf_bytes_equal(hf_node_tenant(item->node), q->tenant))
             continue;
         if (!hf_node_row(item->node, &row)) {
             p->to.status = HF_STORAGE_FAILURE;

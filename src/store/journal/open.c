@@ -2,7 +2,6 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/filename.h"
-#include "base/text.h"
 #include "store/journal/closed.h"
 #include "store/journal/names.h"
 #include "store/journal/walk.h"
@@ -235,20 +234,6 @@ static void opened_note(struct hf_journal *j, bool fresh, const char *path)
         hf_journal_note_head(j);
 }
 
-/* Claims that became unknown earlier were logged then; nobody may have settled them since. */
-static void unknown_note(struct hf_journal *j)
-{
-    const struct hf_claims *c = &j->tables.rows.claims;
-    char since[HF_TIME_TEXT];
-    if (hf_claims_count(c, HF_CLAIMS_LAPSED) == 0)
-        return;
-    hf_time_format(hf_claims_lapsed_since(c), since);
-    hf_journal_note(j, 1,
-                    "%llu claims have an unknown outcome, the oldest since %s: list them with "
-                    "`holdfast claim list --status unknown`",
-                    (unsigned long long)hf_claims_count(c, HF_CLAIMS_LAPSED), since);
-}
-
 /* A refused start changes nothing; this one has succeeded. Remove incomplete files of processes
  * that died, snapshots older than the one in use, and packed segments whose plain segment exists:
  * the plain one is used. */
@@ -343,7 +328,6 @@ static enum hf_status open_locked(struct hf_journal *j, const struct hf_options 
     if (!hf_rows_recovered(&j->tables.rows, hf_journal_now(j)))
         return hf_error_set(why, HF_NO_MEMORY, "not enough memory to hold the store's tables");
     opened_note(j, fresh, path);
-    unknown_note(j);
     return HF_OK;
 }
 

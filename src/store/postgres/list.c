@@ -280,24 +280,32 @@ static void list_entries(struct listing *l)
  * response is read only if it is shown. The columns of the claim, then: how many match; where to
  * continue if more claims are left to look at; and those of note_doubtful. There is always a row,
  * with NULLs if no claim matches. */
-#define CLAIMS_LOOKED                                                                              \
-    "WITH looked AS MATERIALIZED (SELECT l.* FROM unnest($2::text[]) AS s(state) CROSS JOIN "      \
-    "LATERAL (SELECT x.key, x.fence, x.state, x.recorded_at, x.expires_at, x.lease_expires_at, "   \
-    "coalesce(octet_length(x.response), 0) AS size FROM holdfast.token x WHERE x.tenant || "       \
-    "chr(31) = $1::text || chr(31) AND x.state = s.state AND x.fence < $3::bigint ORDER BY "       \
-    "x.fence DESC LIMIT $4::bigint) l ORDER BY l.fence DESC LIMIT $4::bigint), "                   \
-    "matching AS MATERIALIZED (SELECT key, fence, sum(size) OVER (ORDER BY fence DESC) - size AS " \
-    "before FROM looked WHERE starts_with(key, replace($5::text, '\\', '\\\\')) AND recorded_at "  \
-    ">= to_timestamp($7::numeric / 1000) AND recorded_at < to_timestamp($8::numeric / 1000) AND "  \
-    "CASE WHEN state <> 'started' THEN expires_at > to_timestamp($9::numeric / 1000) WHEN "        \
-    "$10::text = '' THEN true ELSE (lease_expires_at <= to_timestamp($9::numeric / 1000)) = "      \
+#define CLAIMS_LOOKED                                                                          \
+    "WITH looked AS MATERIALIZED (SELECT l.* FROM unnest($2::text[]) AS s(state) CROSS JOIN "  \
+    "LATERAL (SELECT x.tenant, x.key, x.fence, x.state, x.recorded_at, x.expires_at, "         \
+    "x.lease_expires_at, coalesce(octet_length(x.response), 0) AS size FROM holdfast.token x " \
+    "WHERE "
+#define CLAIMS_MATCHING                                                                           \
+    " AND x.state = s.state AND x.fence < $3::bigint ORDER BY x.fence DESC LIMIT $4::bigint) l "  \
+    "ORDER BY l.fence DESC LIMIT $4::bigint), matching AS MATERIALIZED (SELECT tenant, key, "     \
+    "fence, sum(size) OVER (ORDER BY fence DESC) - size AS before FROM looked WHERE "             \
+    "starts_with(key, replace($5::text, '\\', '\\\\')) AND recorded_at "                          \
+    ">= to_timestamp($7::numeric / 1000) AND recorded_at < to_timestamp($8::numeric / 1000) AND " \
+    "CASE WHEN state <> 'started' THEN expires_at > to_timestamp($9::numeric / 1000) WHEN "       \
+    "$10::text = '' THEN true ELSE (lease_expires_at <= to_timestamp($9::numeric / 1000)) = "     \
     "($10::text = 'unknown') END ORDER BY fence DESC LIMIT $6::bigint)"
 #define CLAIMS_SHOWN                                                                               \
     " FROM (SELECT (SELECT count(*) FROM matching) AS matching, CASE WHEN count(*) = $4::bigint "  \
     "AND min(recorded_at) >= to_timestamp($7::numeric / 1000) THEN min(fence) END AS last FROM "   \
     "looked) e LEFT JOIN (SELECT x.*, x.xmin AS written_by FROM matching m CROSS JOIN LATERAL "    \
-    "(SELECT * , xmin FROM holdfast.token x WHERE x.key = m.key AND x.tenant = $1::text LIMIT 1) " \
+    "(SELECT * , xmin FROM holdfast.token x WHERE x.key = m.key AND x.tenant = m.tenant LIMIT 1) " \
     "x WHERE m.before < 8388608) t ON true ORDER BY t.fence DESC"
+
+/* Of one tenant, or of all: unsettled claims have an index of their own. */
+static const char claims_of_tenant[] =
+    CLAIMS_LOOKED "x.tenant || chr(31) = $1::text || chr(31)" CLAIMS_MATCHING;
+static const char claims_of_all[] =
+    CLAIMS_LOOKED "x.state = 'started' AND $1::text = ''" CLAIMS_MATCHING;
 
 /* A time as milliseconds; `open` if it is not given. */
 static void time_text(char out[ROWS_TEXT], hf_time time, hf_time open)
@@ -374,8 +382,8 @@ static void ask_claims(struct listing *l)
         a.now,     state ? state : ""
     };
     PGresult *result;
-    if (!ask(l, HF_PG_TOKEN, CLAIMS_LOOKED, "NULL::bytea, e.matching, e.last, t.written_by",
-             CLAIMS_SHOWN, params, 10, &result))
+    if (!ask(l, HF_PG_TOKEN, q->all_tenants ? claims_of_all : claims_of_tenant,
+             "NULL::bytea, e.matching, e.last, t.written_by", CLAIMS_SHOWN, params, 10, &result))
         return;
     int matching = PQnfields(result) - 4;
     /* A claim that another state has now is missing here. */

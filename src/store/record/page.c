@@ -1,6 +1,7 @@
 #include "store/record/page.h"
 
 #include "base/bytes.h"
+#include "core/claim.h"
 #include "core/name.h"
 
 #include <stdlib.h>
@@ -107,7 +108,7 @@ bool hf_paging_wants(const struct hf_query *q, const struct hf_hold *h)
 
 bool hf_paging_wants_claim(const struct hf_query *q, const struct hf_claim *c)
 {
-    return hf_bytes_equal(c->tenant, q->tenant) &&
+    return (q->all_tenants || hf_bytes_equal(c->tenant, q->tenant)) &&
            (q->claim_state == 0 || c->state == q->claim_state) &&
            (q->from == 0 || c->begun_at >= q->from) && (q->to == 0 || c->begun_at < q->to) &&
            c->key.size >= q->prefix.size &&
@@ -119,6 +120,9 @@ static enum hf_status query_check(const struct hf_query *q)
     if (!hf_tenant_valid(q->tenant) || q->limit > HF_LIST_MAX || (unsigned)q->state > HF_EXPIRED ||
         (unsigned)q->claim_state > HF_CLAIM_UNKNOWN || q->prefix.size > HF_TOKEN_MAX ||
         q->kind < HF_LIST_HOLDS || q->kind > HF_LIST_CLAIMS)
+        return HF_INVALID_REQUEST;
+    if (q->all_tenants && (q->kind != HF_LIST_CLAIMS || q->tenant.size > 0 ||
+                           !hf_claim_state_is_open(q->claim_state)))
         return HF_INVALID_REQUEST;
     if ((q->resource.size && !hf_name_valid(q->resource)) ||
         (q->requester.size && !hf_name_valid(q->requester)))
