@@ -87,7 +87,9 @@ const char *hf_audit_sqlite_tables(void)
         "CREATE TABLE claim_events("
         " position INTEGER PRIMARY KEY, at INTEGER NOT NULL, at_text" TIME_TEXT("at") ","
         " tenant NOT NULL, key NOT NULL, action TEXT NOT NULL, state TEXT NOT NULL,"
-        " fence INTEGER NOT NULL);"
+        " fence INTEGER NOT NULL, lease_expires_at INTEGER NOT NULL,"
+        " lease_expires_text" TIME_TEXT("lease_expires_at") ","
+        " expires_at INTEGER, expires_text" TIME_TEXT("expires_at") ", response);"
 
         "CREATE TABLE leases("
         " tenant NOT NULL, name NOT NULL, holder NOT NULL, fence INTEGER NOT NULL,"
@@ -138,6 +140,7 @@ const char *hf_audit_sqlite_views(void)
         "CREATE INDEX tokens_by_key ON tokens(tenant, key, recorded_at);"
         "CREATE INDEX tokens_by_client ON tokens(tenant, client, client_sequence);"
         "CREATE INDEX tokens_by_digest ON tokens(digest);"
+        "CREATE INDEX claim_events_by_key ON claim_events(tenant, key, position);"
         "CREATE INDEX entries_by_time ON entries(recorded_at);"
         "CREATE INDEX holds_by_id ON holds(id);"
         "CREATE INDEX holds_by_digest ON holds(action_digest);"

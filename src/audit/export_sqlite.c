@@ -4,8 +4,10 @@
 #include "audit/digest.h"
 #include "audit/words.h"
 
+#include "base/buffer.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "json/stored.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -57,7 +59,7 @@ static const char *const statements[STATEMENTS] = {
     [ADD_GUARD] = "INSERT OR REPLACE INTO guards VALUES(?,?,?,?,?,?,?)",
     [ADD_GUARD_ENTRY] = "INSERT OR IGNORE INTO guard_entries VALUES(?,?,?,?,?,?,?)",
     [ADD_CLAIM] = "INSERT OR REPLACE INTO claims VALUES(?,?,?,?,?,?,?,?,?,?,?)",
-    [ADD_CLAIM_EVENT] = "INSERT OR IGNORE INTO claim_events VALUES(?,?,?,?,?,?,?)",
+    [ADD_CLAIM_EVENT] = "INSERT OR IGNORE INTO claim_events VALUES(?,?,?,?,?,?,?,?,?,?)",
     [ADD_LEASE] = "INSERT OR REPLACE INTO leases VALUES(?,?,?,?,?,?,?,?)",
     [ADD_LEASE_EVENT] = "INSERT OR IGNORE INTO lease_events VALUES(?,?,?,?,?,?,?,?,?)",
     [ADD_REGISTER] = "INSERT OR REPLACE INTO registers VALUES(?,?,?,?,?,?,?)",
@@ -136,6 +138,22 @@ static void add_bytes(struct row *r, struct hf_bytes b)
         bound(r, sqlite3_bind_text(r->st, ++r->n, p, (int)b.size, SQLITE_STATIC));
     else
         bound(r, sqlite3_bind_blob(r->st, ++r->n, p, (int)b.size, SQLITE_STATIC));
+}
+
+/* What the interface accepts as any JSON, as the text of the JSON; NULL: nothing was stored. */
+static void add_stored(struct row *r, struct hf_bytes stored)
+{
+    struct hf_buffer text = { 0 };
+    struct hf_json j = { .out = &text };
+    if (stored.size == 0) {
+        add_null(r);
+        return;
+    }
+    hf_json_stored(&j, stored);
+    bound(r, text.failed ? SQLITE_NOMEM
+                         : sqlite3_bind_text(r->st, ++r->n, (const char *)text.data, (int)text.size,
+                                             SQLITE_TRANSIENT));
+    hf_buffer_free(&text);
 }
 
 static void add_hex(struct row *r, const uint8_t *bytes)
@@ -254,10 +272,7 @@ static bool put_identity(struct sqlite *x, const struct hf_audit_entry *e,
     add_bytes(&r, row->identity);
     add_int(&r, row->recorded_at);
     add_time(&r, row->expires_at);
-    if (row->has_result)
-        add_bytes(&r, row->result);
-    else
-        add_null(&r);
+    add_stored(&r, row->has_result ? row->result : hf_mem(NULL, 0));
     return put(x, &r, why);
 }
 
@@ -275,7 +290,7 @@ static bool put_claim(struct sqlite *x, const struct hf_audit_entry *e, const st
     add_time(&r, c->settled_at);
     add_time(&r, c->expires_at);
     add_hex(&r, c->fingerprint);
-    add_bytes(&r, c->response);
+    add_stored(&r, c->response);
     if (!put(x, &r, why))
         return false;
     r = row_of(x, ADD_CLAIM_EVENT);
@@ -286,6 +301,9 @@ static bool put_claim(struct sqlite *x, const struct hf_audit_entry *e, const st
     add_text(&r, hf_action_name(e->action));
     add_text(&r, hf_audit_claim_name(c->state));
     add_uint(&r, c->fence);
+    add_int(&r, c->lease_expires_at);
+    add_time(&r, c->expires_at);
+    add_stored(&r, c->response);
     return put(x, &r, why);
 }
 
@@ -320,7 +338,7 @@ static bool put_lease(struct sqlite *x, const struct hf_audit_entry *e,
     return put(x, &r, why);
 }
 
-/* Numbers and flags as integers; plain bytes unchanged; other types in stored form. */
+/* Numbers and flags as integers; plain values as JSON text; other types in stored form. */
 static void add_value(struct row *r, const struct hf_value *stored)
 {
     struct hf_item items[1];
@@ -336,7 +354,7 @@ static void add_value(struct row *r, const struct hf_value *stored)
     case HF_TYPE_UPDOWN: add_int(r, v.number); break;
     case HF_TYPE_OR: add_int(r, v.flag); break;
     case HF_TYPE_PLAIN:
-    case HF_TYPE_LWW: add_bytes(r, v.bytes); break;
+    case HF_TYPE_LWW: add_stored(r, v.bytes); break;
     case HF_TYPE_DELETED: add_null(r); break;
     default: add_bytes(r, stored->bytes);
     }

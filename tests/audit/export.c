@@ -93,7 +93,7 @@ static void tables(void **state)
     expect_number(db, "SELECT count(*) FROM hold_life WHERE outcome LIKE 'refused: %'", 2);
     expect_number(db, "SELECT count(*) FROM entries", 27);
     expect_number(db, "SELECT count(*) FROM batches WHERE chain_fits", 25);
-    expect_number(db, "SELECT count(*) FROM registers WHERE value = '300' AND version = 2", 1);
+    expect_number(db, "SELECT count(*) FROM registers WHERE value = '\"300\"' AND version = 2", 1);
     expect_number(db, "SELECT count(*) FROM claims WHERE state = 'completed'", 1);
     expect_number(db, "SELECT count(*) FROM outbox", 2);
     expect_number(db, "SELECT count(*) FROM guard_entries", 2);
