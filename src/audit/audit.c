@@ -20,12 +20,6 @@ static bool identity_old(const void *item, hf_time now)
     return ((const struct hf_audit_identity *)item)->expires_at <= now;
 }
 
-static bool claim_old(const void *item, hf_time now)
-{
-    const struct hf_audit_claim *c = item;
-    return c->expires_at != 0 && c->state != HF_CLAIM_STARTED && c->expires_at <= now;
-}
-
 static bool close_old(const void *item, hf_time now)
 {
     return ((const struct hf_audit_close *)item)->forget_at < now;
@@ -38,8 +32,7 @@ static void state_init(struct hf_audit_state *s)
     s->identities = (struct hf_audit_table){ .item_size = sizeof(struct hf_audit_identity),
                                              .old = identity_old };
     s->guards.item_size = sizeof(struct hf_audit_guard);
-    s->claims =
-        (struct hf_audit_table){ .item_size = sizeof(struct hf_audit_claim), .old = claim_old };
+    s->claims.item_size = sizeof(struct hf_audit_claim); /* kept: a key may begin again later */
     s->leases.item_size = sizeof(struct hf_audit_lease);
     s->registers.item_size = sizeof(struct hf_audit_register);
     s->clients.item_size = sizeof(struct hf_audit_numbers);
@@ -485,6 +478,7 @@ void hf_audit_judge_end(struct hf_audit_state *s)
 {
     struct hf_audit_report *r = s->report;
     count_holds(s);
+    hf_audit_count_claims(s);
     sum_up(s, HF_AUDIT_IR5, HF_AUDIT_PC1, HF_AUDIT_PC11);
     sum_up(s, HF_AUDIT_IR6, HF_AUDIT_DP1, HF_AUDIT_DP4);
     r->journal = *hf_audit_reader_journal(s->reader);

@@ -77,6 +77,16 @@ struct hf_audit_in_force {
     char digest_name[32], program[32];
 };
 
+/* A guard as it was last set. */
+struct hf_audit_guard_rule {
+    char *who; /* owned: its name and tenant, for people */
+    hf_time since;
+    int64_t window_ms;
+    enum hf_match match[HF_MATCH_MAX];
+    uint32_t match_count;
+    bool closed, durable; /* closed: on_unavailable */
+};
+
 /* Two holds of one requester on one resource, close in time. */
 struct hf_audit_near {
     char first[HF_ID_SIZE], second[HF_ID_SIZE];
@@ -85,6 +95,29 @@ struct hf_audit_near {
     hf_time first_at, second_at;
     bool legitimate;
     char *why; /* owned: why the pair is legitimate, or why not */
+};
+
+/* What happened to claims. */
+struct hf_audit_claims {
+    uint64_t begun;      /* in all; of these: */
+    uint64_t retried;    /* after a failure that may be retried */
+    uint64_t taken_over; /* because the lease ran out and on_abandon is retry */
+    uint64_t again;      /* because the retention of the first was over */
+    uint64_t abandoned;
+    uint64_t settled[HF_CLAIM_RETRYABLE + 1]; /* calls of complete and fail, by the state */
+    uint64_t now[HF_CLAIM_UNKNOWN + 1]; /* claims by their state at last_now; settled ones also when
+                                         * their retention is over */
+};
+
+/* A key that began again, although its effect may have happened. */
+struct hf_audit_rerun {
+    char *who;       /* owned: its key and tenant, for people */
+    bool taken_over; /* else its retention was over */
+    enum hf_claim_state first_state;
+    uint64_t first_fence, second_fence;
+    hf_time first_at;         /* begun */
+    hf_time ended_at;         /* settled, or its lease ran out */
+    hf_time until, second_at; /* remembered until (0: never settled); begun again */
 };
 
 enum hf_audit_verdict { HF_AUDIT_OK = 0, HF_AUDIT_VIOLATIONS = 1, HF_AUDIT_DAMAGED = 2 };
@@ -144,9 +177,16 @@ struct hf_audit_report {
     uint64_t resources, guards, guards_in_memory, identities, claims, leases, registers, clients,
         outbox;
 
+    struct hf_audit_claims claim;
+    struct hf_audit_rerun *reruns; /* owned, HF_AUDIT_LISTED_MAX at most */
+    size_t rerun_listed;           /* all are counted: claim.taken_over, claim.again */
+
     struct hf_audit_in_force *configs; /* owned */
     size_t config_count;
     uint64_t configs_seen;
+
+    struct hf_audit_guard_rule *guard_rules; /* owned, HF_AUDIT_CONFIGS_MAX at most */
+    size_t guard_rule_count;
 
     int64_t near_ms;
     uint64_t near_count;

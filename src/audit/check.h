@@ -56,12 +56,13 @@ struct hf_audit_guard {
     struct hf_audit_name name;
     int64_t window_ms;
     bool durable;
+    uint32_t listed; /* its place in the report's list, from 1; 0: the list is full */
 };
 
 struct hf_audit_claim {
     struct hf_audit_name name;
     uint64_t fence, fingerprint, position;
-    hf_time begun_at, lease_expires_at, expires_at;
+    hf_time begun_at, lease_expires_at, settled_at, expires_at;
     int64_t retention_ms;
     uint8_t state, on_abandon;
 };
@@ -197,6 +198,17 @@ void hf_audit_break_store(struct hf_audit_state *s, enum hf_audit_check_id id, c
 /* The names, titles and meanings; counts at zero. */
 void hf_audit_checks_init(struct hf_audit_report *report, bool database);
 
+/* ---- check_claim.c: shared by claims and leases ---- */
+
+/* Find the item or add a new one; *fresh: it is new. NULL if out of memory. */
+void *hf_audit_item(struct hf_audit_state *s, struct hf_audit_table *t, struct hf_audit_name name,
+                    bool *fresh);
+/* A new fence must be above every earlier fence; in a database, above the earlier fences of the
+ * same key or name, because writers draw fences at the same time. before: the last fence of the
+ * same key or name. */
+void hf_audit_fresh_fence(struct hf_audit_state *s, const struct hf_audit_entry *e,
+                          const char *what, struct hf_bytes name, uint64_t before, uint64_t fence);
+
 /* ---- The judges: entry borrowed, its rows in s->rows ---- */
 
 void hf_audit_judge_holds(struct hf_audit_state *s, const struct hf_audit_entry *entry);
@@ -206,6 +218,8 @@ void hf_audit_judge_effects(struct hf_audit_state *s, const struct hf_audit_entr
 void hf_audit_judge_guards(struct hf_audit_state *s, const struct hf_audit_entry *entry);
 void hf_audit_judge_claim(struct hf_audit_state *s, const struct hf_audit_entry *entry,
                           const struct hf_claim *claim);
+/* After everything is read: count the claims by their state then. */
+void hf_audit_count_claims(struct hf_audit_state *s);
 void hf_audit_judge_lease(struct hf_audit_state *s, const struct hf_audit_entry *entry,
                           const struct hf_audit_row *row);
 void hf_audit_judge_register(struct hf_audit_state *s, const struct hf_audit_entry *entry,

@@ -2,6 +2,38 @@
 #include "audit/check.h"
 #include "audit/words.h"
 
+#include <stdlib.h>
+#include <string.h>
+
+/* Add the guard to the report, if there is room. Its place, or 0. */
+static uint32_t rule_add(struct hf_audit_state *s, const struct hf_guard *row)
+{
+    struct hf_audit_report *r = s->report;
+    if (r->guard_rule_count == HF_AUDIT_CONFIGS_MAX)
+        return 0;
+    struct hf_audit_guard_rule *more =
+        realloc(r->guard_rules, (r->guard_rule_count + 1) * sizeof *more);
+    if (more)
+        r->guard_rules = more;
+    char *who = more ? hf_audit_copy(hf_audit_named("guard", row->name, row->tenant).text) : NULL;
+    if (!who) {
+        s->no_memory = true;
+        return 0;
+    }
+    r->guard_rules[r->guard_rule_count++] = (struct hf_audit_guard_rule){ .who = who };
+    return (uint32_t)r->guard_rule_count;
+}
+
+static void rule_set(struct hf_audit_guard_rule *rule, const struct hf_guard *row, hf_time now)
+{
+    rule->since = now;
+    rule->window_ms = row->window_ms;
+    memcpy(rule->match, row->match, sizeof rule->match);
+    rule->match_count = row->match_count;
+    rule->closed = row->on_unavailable == HF_FAIL_CLOSED;
+    rule->durable = row->durable;
+}
+
 static void guard_set(struct hf_audit_state *s, const struct hf_guard *row, hf_time now)
 {
     struct hf_audit_name name =
@@ -14,9 +46,12 @@ static void guard_set(struct hf_audit_state *s, const struct hf_guard *row, hf_t
             return;
         }
         s->report->guards++;
+        g->listed = rule_add(s, row);
     } else {
         s->report->guards_in_memory -= !g->durable;
     }
+    if (g->listed > 0)
+        rule_set(&s->report->guard_rules[g->listed - 1], row, now);
     g->window_ms = row->window_ms;
     g->durable = row->durable;
     s->report->guards_in_memory += !g->durable;

@@ -12,13 +12,6 @@
 
 #include <stdlib.h>
 
-static char *copy_text(const char *text)
-{
-    size_t size = strlen(text) + 1;
-    char *copy = malloc(size);
-    return copy ? memcpy(copy, text, size) : NULL;
-}
-
 /* The same key again: legitimate only after its first window had closed. */
 static void why_same_key(struct hf_buffer *why, const struct hf_audit_entry *first, bool over)
 {
@@ -94,11 +87,11 @@ static void near_list(struct hf_audit_state *s, struct hf_audit_near *near,
     near->legitimate = explain(&why, s, first, known ? &entry : NULL, e);
     near->first_at = first->placed_at;
     near->second_at = hold->placed_at;
-    near->first_key = copy_text(known ? hf_audit_who(&entry).text : "unknown");
-    near->second_key = copy_text(hf_audit_who(e).text);
-    near->resource = copy_text(hf_audit_show(hold->resource).text);
-    near->requester = copy_text(hf_audit_show(hold->requester).text);
-    near->why = hf_buffer_text(&why) ? copy_text((const char *)why.data) : NULL;
+    near->first_key = hf_audit_copy(known ? hf_audit_who(&entry).text : "unknown");
+    near->second_key = hf_audit_copy(hf_audit_who(e).text);
+    near->resource = hf_audit_copy(hf_audit_show(hold->resource).text);
+    near->requester = hf_audit_copy(hf_audit_show(hold->requester).text);
+    near->why = hf_buffer_text(&why) ? hf_audit_copy((const char *)why.data) : NULL;
     memcpy(near->second, hold->id, HF_ID_SIZE);
     hf_buffer_free(&why);
     if (!near->first_key || !near->second_key || !near->resource || !near->requester || !near->why)

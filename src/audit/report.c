@@ -278,6 +278,12 @@ void hf_audit_report_free(struct hf_audit_report *report)
         free(n->second_key);
         free(n->why);
     }
+    for (size_t i = 0; i < report->rerun_listed; i++)
+        free(report->reruns[i].who);
+    free(report->reruns);
+    for (size_t i = 0; i < report->guard_rule_count; i++)
+        free(report->guard_rules[i].who);
+    free(report->guard_rules);
     free(report->near);
     free(report->configs);
     free(report->writer);

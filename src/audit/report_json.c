@@ -116,6 +116,26 @@ static void json_configs(struct hf_json *j, const struct hf_audit_report *r)
     hf_json_array_end(j);
 }
 
+static void json_guards(struct hf_json *j, const struct hf_audit_report *r)
+{
+    begin_array(j, "guards");
+    for (size_t i = 0; i < r->guard_rule_count; i++) {
+        const struct hf_audit_guard_rule *g = &r->guard_rules[i];
+        hf_json_object(j);
+        put_text(j, "guard", g->who);
+        put_int(j, "window_ms", g->window_ms);
+        begin_array(j, "match");
+        for (uint32_t k = 0; k < g->match_count && k < HF_MATCH_MAX; k++)
+            hf_json_text(j, hf_audit_match_name(g->match[k]));
+        hf_json_array_end(j);
+        put_text(j, "on_unavailable", g->closed ? "closed" : "open");
+        put_bool(j, "durable", g->durable);
+        put_time(j, "since", g->since);
+        hf_json_object_end(j);
+    }
+    hf_json_array_end(j);
+}
+
 static void json_near(struct hf_json *j, const struct hf_audit_report *r)
 {
     begin_object(j, "near_duplicates");
@@ -136,6 +156,42 @@ static void json_near(struct hf_json *j, const struct hf_audit_report *r)
         put_text(j, "requester", n->requester);
         put_bool(j, "legitimate", n->legitimate);
         put_text(j, "why", n->why);
+        hf_json_object_end(j);
+    }
+    hf_json_array_end(j);
+    hf_json_object_end(j);
+}
+
+static void json_claims(struct hf_json *j, const struct hf_audit_report *r)
+{
+    const struct hf_audit_claims *c = &r->claim;
+    begin_object(j, "claims");
+    put_uint(j, "count", r->claims);
+    put_uint(j, "begun", c->begun);
+    put_uint(j, "retried", c->retried);
+    put_uint(j, "taken_over", c->taken_over);
+    put_uint(j, "begun_again", c->again);
+    put_uint(j, "completed", c->settled[HF_CLAIM_COMPLETED]);
+    put_uint(j, "failed", c->settled[HF_CLAIM_FAILED]);
+    put_uint(j, "failed_retryable", c->settled[HF_CLAIM_RETRYABLE]);
+    put_uint(j, "abandoned", c->abandoned);
+    begin_object(j, "now");
+    for (int i = HF_CLAIM_STARTED; i <= HF_CLAIM_UNKNOWN; i++)
+        put_uint(j, hf_audit_claim_name((enum hf_claim_state)i), c->now[i]);
+    hf_json_object_end(j);
+    begin_array(j, "listed");
+    for (size_t i = 0; i < r->rerun_listed; i++) {
+        const struct hf_audit_rerun *p = &r->reruns[i];
+        hf_json_object(j);
+        put_text(j, "claim", p->who);
+        put_text(j, "because", p->taken_over ? "taken-over" : "retention-over");
+        put_text(j, "first_state", hf_audit_claim_name(p->first_state));
+        put_time(j, "first_at", p->first_at);
+        put_uint(j, "first_fence", p->first_fence);
+        put_time(j, "first_ended_at", p->ended_at);
+        put_time_or_null(j, "remembered_until", p->until != 0, p->until);
+        put_time(j, "second_at", p->second_at);
+        put_uint(j, "second_fence", p->second_fence);
         hf_json_object_end(j);
     }
     hf_json_array_end(j);
@@ -269,7 +325,6 @@ static void json_records(struct hf_json *j, const struct hf_audit_report *r)
                    { "guards", r->guards },
                    { "guards_in_memory", r->guards_in_memory },
                    { "recordings", r->identities },
-                   { "claims", r->claims },
                    { "leases", r->leases },
                    { "registers", r->registers },
                    { "clients", r->clients },
@@ -292,7 +347,9 @@ bool hf_audit_print_json(const struct hf_audit_report *report, FILE *out)
     json_scope(&j, report);
     json_checks(&j, report);
     json_configs(&j, report);
+    json_guards(&j, report);
     json_near(&j, report);
+    json_claims(&j, report);
     report->has_tenant ? json_own(&j, report) : json_journal(&j, report);
     json_holds(&j, report);
     json_failures(&j, report);

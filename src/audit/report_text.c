@@ -31,6 +31,30 @@ static void print_scope(const struct hf_audit_report *r, FILE *out)
             COUNT(r->entries, "entry", "entries"));
 }
 
+/* Claims are about effects outside of the store, so the records show only when a key began: a key
+ * that began again may have had its effect twice. */
+static void print_claim_verdict(const struct hf_audit_report *r, FILE *out)
+{
+    const struct hf_audit_claims *c = &r->claim;
+    uint64_t unknown = c->now[HF_CLAIM_UNKNOWN], reruns = c->again + c->taken_over;
+    if (r->claims == 0)
+        return;
+    fprintf(out, "%s begun %s: ", COUNT(r->claims, "claim was", "claims were"),
+            COUNT(c->begun, "time", "times"));
+    fprintf(out, "%llu completed, %llu failed, %llu in progress, %llu unknown.\n",
+            (unsigned long long)c->now[HF_CLAIM_COMPLETED],
+            (unsigned long long)(c->now[HF_CLAIM_FAILED] + c->now[HF_CLAIM_RETRYABLE]),
+            (unsigned long long)c->now[HF_CLAIM_STARTED], (unsigned long long)unknown);
+    if (reruns > 0)
+        fprintf(out,
+                "BEGUN AGAIN: %s a key began again although its effect may have happened, because "
+                "its\nretention was over or on_abandon is retry: see Claims.\n",
+                COUNT(reruns, "time", "times"));
+    if (unknown > 0)
+        fprintf(out, "UNKNOWN: nobody has said what became of %s: see Claims.\n",
+                COUNT(unknown, "claim", "claims"));
+}
+
 static void print_verdict(const struct hf_audit_report *r, FILE *out)
 {
     uint64_t incomplete = 0;
@@ -40,6 +64,7 @@ static void print_verdict(const struct hf_audit_report *r, FILE *out)
                 "%s, %smade by its own key; all %d checks passed.\n",
                 COUNT(r->remembered, "request", "requests"), each(r->remembered),
                 COUNT(r->holds, "hold", "holds"), each(r->holds), (int)r->check_count);
+        print_claim_verdict(r, out);
         return;
     }
     if (r->verdict == HF_AUDIT_DAMAGED)
@@ -200,6 +225,16 @@ static void print_checks(const struct hf_audit_report *r, FILE *out)
         print_check(r, i, out);
 }
 
+static void print_guard_rule(const struct hf_audit_guard_rule *g, FILE *out)
+{
+    fprintf(out, "  %s: window %s, match ", g->who, hf_audit_for(g->window_ms).text);
+    for (uint32_t i = 0; i < g->match_count && i < HF_MATCH_MAX; i++)
+        fprintf(out, "%s%s", i ? "," : "", hf_audit_match_name(g->match[i]));
+    fprintf(out, "%s, on unavailable %s, %s, since %s\n", g->match_count ? "" : "exact",
+            g->closed ? "closed" : "open", g->durable ? "durable" : "only in memory",
+            hf_audit_at(g->since).text);
+}
+
 static void print_configs(const struct hf_audit_report *r, FILE *out)
 {
     fprintf(out, "\nConfiguration\n");
@@ -215,6 +250,11 @@ static void print_configs(const struct hf_audit_report *r, FILE *out)
                 (unsigned long long)(r->configs_seen - r->config_count));
     if (r->config_count == 0)
         fprintf(out, "  none on record\n");
+    for (size_t i = 0; i < r->guard_rule_count; i++)
+        print_guard_rule(&r->guard_rules[i], out);
+    if (r->guards > r->guard_rule_count)
+        fprintf(out, "  ... and %llu more guards\n",
+                (unsigned long long)(r->guards - r->guard_rule_count));
 }
 
 static void print_records(const struct hf_audit_report *r, FILE *out)
@@ -248,6 +288,51 @@ static void print_records(const struct hf_audit_report *r, FILE *out)
                     (unsigned long long)r->failures_by_status[i]);
 }
 
+static void print_rerun(const struct hf_audit_rerun *p, FILE *out)
+{
+    fprintf(out, "  - %s\n    begun at %s (fence %llu), ", p->who, hf_audit_at(p->first_at).text,
+            (unsigned long long)p->first_fence);
+    if (p->taken_over)
+        fprintf(out, "its lease ran out at %s\n", hf_audit_at(p->ended_at).text);
+    else
+        fprintf(out, "%s at %s, remembered until %s\n", hf_audit_claim_name(p->first_state),
+                hf_audit_at(p->ended_at).text, hf_audit_at(p->until).text);
+    fprintf(out, "    begun again at %s (fence %llu): %s\n", hf_audit_at(p->second_at).text,
+            (unsigned long long)p->second_fence,
+            p->taken_over ? "on_abandon is retry, so the next begin took over"
+                          : "its retention was over, so the key was new");
+}
+
+static void print_claims(const struct hf_audit_report *r, FILE *out)
+{
+    const struct hf_audit_claims *c = &r->claim;
+    uint64_t reruns = c->again + c->taken_over;
+    fprintf(out, "\nClaims: keys reserved for effects outside of the store\n");
+    fprintf(out, "  %s, %s: %llu first, %llu after a failure that may be retried,\n",
+            COUNT(r->claims, "claim", "claims"), COUNT(c->begun, "begin", "begins"),
+            (unsigned long long)(c->begun - c->retried - reruns), (unsigned long long)c->retried);
+    fprintf(out, "  %llu taken over after the lease ran out, %llu again after the retention\n",
+            (unsigned long long)c->taken_over, (unsigned long long)c->again);
+    fprintf(out,
+            "  %llu completed, %llu failed for good, %llu failed and retryable, %llu abandoned\n",
+            (unsigned long long)c->settled[HF_CLAIM_COMPLETED],
+            (unsigned long long)c->settled[HF_CLAIM_FAILED],
+            (unsigned long long)c->settled[HF_CLAIM_RETRYABLE], (unsigned long long)c->abandoned);
+    fprintf(
+        out,
+        "  at the end: %llu in progress, %llu unknown, %llu completed, %llu failed for good, "
+        "%llu retryable\n",
+        (unsigned long long)c->now[HF_CLAIM_STARTED], (unsigned long long)c->now[HF_CLAIM_UNKNOWN],
+        (unsigned long long)c->now[HF_CLAIM_COMPLETED], (unsigned long long)c->now[HF_CLAIM_FAILED],
+        (unsigned long long)c->now[HF_CLAIM_RETRYABLE]);
+    if (reruns == 0)
+        return;
+    fprintf(out, "  begun again although the effect may have happened: %s, %zu listed\n",
+            COUNT(reruns, "time", "times"), r->rerun_listed);
+    for (size_t i = 0; i < r->rerun_listed; i++)
+        print_rerun(&r->reruns[i], out);
+}
+
 static void print_near(const struct hf_audit_report *r, FILE *out)
 {
     fprintf(out, "\nNear-duplicates: holds of one requester on one resource, at most %s apart\n",
@@ -277,6 +362,7 @@ bool hf_audit_print_text(const struct hf_audit_report *report, FILE *out)
     }
     print_configs(report, out);
     print_records(report, out);
+    print_claims(report, out);
     print_near(report, out);
     print_checks(report, out);
     return fflush(out) == 0 && !ferror(out);

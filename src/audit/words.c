@@ -2,6 +2,8 @@
 
 #include "base/text.h"
 
+#include <stdlib.h>
+
 const char *hf_audit_state_name(enum hf_hold_state state)
 {
     switch (state) {
@@ -150,15 +152,32 @@ struct hf_audit_counted hf_audit_count(uint64_t number, const char *one, const c
     return c;
 }
 
+struct hf_audit_who hf_audit_named(const char *what, struct hf_bytes name, struct hf_bytes tenant)
+{
+    struct hf_audit_who w;
+    int n = snprintf(w.text, sizeof w.text, "%s %s", what, hf_audit_show(name).text);
+    if (tenant.size > 0 && n > 0)
+        snprintf(w.text + n, sizeof w.text - (size_t)n, " of tenant %s",
+                 hf_audit_show(tenant).text);
+    return w;
+}
+
+char *hf_audit_copy(const char *text)
+{
+    size_t size = strlen(text) + 1;
+    char *copy = malloc(size);
+    return copy ? memcpy(copy, text, size) : NULL;
+}
+
 struct hf_audit_who hf_audit_who(const struct hf_audit_entry *entry)
 {
     struct hf_audit_who w;
     char tenant[HF_AUDIT_SHOW + 16] = "";
+    if (entry->remember == HF_REMEMBER_KEY)
+        return hf_audit_named("key", entry->key, entry->tenant);
     if (entry->tenant.size > 0)
         snprintf(tenant, sizeof tenant, " of tenant %s", hf_audit_show(entry->tenant).text);
-    if (entry->remember == HF_REMEMBER_KEY)
-        snprintf(w.text, sizeof w.text, "key %s%s", hf_audit_show(entry->key).text, tenant);
-    else if (entry->remember == HF_REMEMBER_SEQUENCE)
+    if (entry->remember == HF_REMEMBER_SEQUENCE)
         snprintf(w.text, sizeof w.text, "number %llu of client %s%s",
                  (unsigned long long)entry->sequence, hf_audit_show(entry->key).text, tenant);
     else

@@ -45,6 +45,12 @@ struct hf_audit_who {
 };
 struct hf_audit_who hf_audit_who(const struct hf_audit_entry *entry);
 
+/* What it is, its name, and its tenant if it is not the default one: `guard "a" of tenant "b"`. */
+struct hf_audit_who hf_audit_named(const char *what, struct hf_bytes name, struct hf_bytes tenant);
+
+/* A copy of the text, owned; NULL if out of memory. */
+char *hf_audit_copy(const char *text);
+
 void hf_audit_hex(const uint8_t *bytes, size_t size, char *out);
 
 #endif

@@ -180,7 +180,9 @@ static const struct member audit_members[] = {
     HAS("checks", LIST, "audit_check", NULL),
     HAS("configuration", LIST, "audit_configuration",
         "oldest first; each applies until the next one"),
+    HAS("guards", LIST, "audit_guard", "as each was last set; at most 1000"),
     HAS("near_duplicates", OBJECT, "audit_near_duplicates", NULL),
+    HAS("claims", OBJECT, "audit_claims", NULL),
     HAS("journal", OBJECT, "audit_journal", NULL),
     HAS("holds", OBJECT, "audit_holds", NULL),
     HAS("failures_cached", OBJECT, "audit_failures", NULL),
@@ -226,6 +228,50 @@ static const struct member audit_near_duplicate_members[] = {
     HAS("requester", TEXT, NULL, NULL),
     HAS("legitimate", FLAG, NULL, NULL),
     HAS("why", TEXT, NULL, NULL),
+};
+
+static const struct member audit_guard_members[] = {
+    HAS("guard", TEXT, NULL, "its name and tenant"),
+    HAS("window_ms", COUNT, NULL, NULL),
+    HAS("match", CHOICES, "exact|trim|casefold|normalize|hash", "empty: exact"),
+    HAS("on_unavailable", CHOICE, "open|closed", NULL),
+    HAS("durable", FLAG, NULL, NULL),
+    HAS("since", TIME, NULL, NULL),
+};
+
+static const struct member audit_claims_members[] = {
+    HAS("count", COUNT, NULL, "keys that were begun"),
+    HAS("begun", COUNT, NULL, "begins in all"),
+    HAS("retried", COUNT, NULL, "of these after a failure that may be retried"),
+    HAS("taken_over", COUNT, NULL, "because the lease ran out and on_abandon is retry"),
+    HAS("begun_again", COUNT, NULL, "because the retention of the first was over"),
+    HAS("completed", COUNT, NULL, "calls of complete"),
+    HAS("failed", COUNT, NULL, "calls of fail, for good"),
+    HAS("failed_retryable", COUNT, NULL, "calls of fail with retryable"),
+    HAS("abandoned", COUNT, NULL, "calls of abandon"),
+    HAS("now", OBJECT, "audit_claims_now", "claims by their state at the end"),
+    HAS("listed", LIST, "audit_rerun", "keys that began again although their effect may have "
+        "happened; at most 100"),
+};
+
+static const struct member audit_claims_now_members[] = {
+    HAS("started", COUNT, NULL, NULL),
+    HAS("completed", COUNT, NULL, NULL),
+    HAS("failed", COUNT, NULL, NULL),
+    HAS("retryable", COUNT, NULL, NULL),
+    HAS("unknown", COUNT, NULL, NULL),
+};
+
+static const struct member audit_rerun_members[] = {
+    HAS("claim", TEXT, NULL, "its key and tenant"),
+    HAS("because", CHOICE, "taken-over|retention-over", NULL),
+    HAS("first_state", CHOICE, "started|completed|failed|retryable", NULL),
+    HAS("first_at", TIME, NULL, "begun"),
+    HAS("first_fence", COUNT, NULL, NULL),
+    HAS("first_ended_at", TIME, NULL, "settled, or its lease ran out"),
+    HAS_OR_NULL("remembered_until", TIME, NULL, NULL),
+    HAS("second_at", TIME, NULL, "begun again"),
+    HAS("second_fence", COUNT, NULL, NULL),
 };
 
 /* Figures over all tenants are not in the audit of one tenant. */
@@ -290,7 +336,6 @@ static const struct member audit_records_members[] = {
     HAS("guards", COUNT, NULL, NULL),
     HAS("guards_in_memory", COUNT, NULL, "guards whose entries are only in memory"),
     HAS("recordings", COUNT, NULL, NULL),
-    HAS("claims", COUNT, NULL, NULL),
     HAS("leases", COUNT, NULL, NULL),
     HAS("registers", COUNT, NULL, NULL),
     HAS("clients", COUNT, NULL, NULL),
@@ -358,6 +403,10 @@ static const struct schema {
     { "audit_check", "One check.", MEMBERS(audit_check_members) },
     { "audit_configuration", "A configuration, and the time since which it applies.",
       MEMBERS(audit_configuration_members) },
+    { "audit_guard", "A guard as it was last set.", MEMBERS(audit_guard_members) },
+    { "audit_claims", "What happened to claims.", MEMBERS(audit_claims_members) },
+    { "audit_claims_now", "Claims by state.", MEMBERS(audit_claims_now_members) },
+    { "audit_rerun", "A key that began again.", MEMBERS(audit_rerun_members) },
     { "audit_near_duplicates", "Holds of one requester on one resource, close in time.",
       MEMBERS(audit_near_duplicates_members) },
     { "audit_near_duplicate", "Two such holds, and whether they are legitimate.",
