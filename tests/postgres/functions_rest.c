@@ -105,6 +105,54 @@ static void test_claims(void **state)
     assert_int_equal(count("SELECT count(*) FROM holdfast.journal"), 6);
 }
 
+/* The keys that the list has, in its order. */
+static void listed(const char *wanted, const char *arguments)
+{
+    char sql[300];
+    snprintf(sql, sizeof sql,
+             "SELECT coalesce(string_agg(key || ' ' || state, ', '), '-') AS list FROM "
+             "holdfast.claims(%s)",
+             arguments);
+    PGresult *got = PQexec(c, sql);
+    if (PQresultStatus(got) != PGRES_TUPLES_OK)
+        fail_msg("%s", PQerrorMessage(c));
+    assert_string_equal(PQgetvalue(got, 0, 0), wanted);
+    PQclear(got);
+}
+
+static void test_claims_are_listed_by_state_time_and_prefix(void **state)
+{
+    (void)state;
+    functions_run(c, "SELECT setval('holdfast.fence', 40)");
+    listed("-", "");
+    EXPECT(c, "ok", false, "begin", "pay-1", "p");
+    EXPECT(c, "ok", false, "complete", "pay-1", "41", "r");
+    EXPECT(c, "ok", false, "begin", "pay\\2", "p");
+    EXPECT(c, "ok", false, "fail", "pay\\2", "42", "e", "true");
+    EXPECT(c, "ok", false, "begin", "mail-3", "p");
+    EXPECT(c, "ok", false, "abandon", "mail-3", "43");
+    EXPECT(c, "ok", false, "begin", "mail-4", "p");
+    EXPECT(c, "ok", false, "begin", "mail-5", "p", NULL, "unknown", "blue");
+    EXPECT(c, "ok", false, "begin", "short", "p", NULL, "unknown", "", "1 millisecond");
+    EXPECT(c, "ok", false, "fail", "short", "46", "e");
+    functions_run(c, "SELECT pg_sleep(0.01)"); /* its retention is over */
+    listed("mail-4 started, mail-3 unknown, pay\\2 retryable, pay-1 completed", "");
+    listed("mail-4 started", "'started'");
+    listed("mail-3 unknown", "'unknown'");
+    listed("pay-1 completed", "'completed'");
+    listed("-", "'failed'");
+    listed("pay\\2 retryable", "'retryable'");
+    listed("pay\\2 retryable", "prefix => 'pay\\'");
+    listed("mail-4 started, mail-3 unknown", "prefix => 'mail-'");
+    listed("mail-4 started, mail-3 unknown", "at_most => 2");
+    listed("pay\\2 retryable, pay-1 completed", "at_most => 2, below_fence => 43");
+    listed("mail-5 started", "tenant => 'blue'");
+    listed("-", "begun_from => now() + interval '1 hour'");
+    listed("-", "begun_before => now() - interval '1 hour'");
+    functions_fails(c, "22023", "SELECT holdfast.claims('lost')");
+    functions_fails(c, "22023", "SELECT holdfast.claims(at_most => 0)");
+}
+
 static void test_retention_is_kept_with_the_claim(void **state)
 {
     (void)state;
@@ -704,6 +752,7 @@ int main(void)
     const struct CMUnitTest functions_rest_tests[] = {
         TEST(test_numbers_of_actions),
         TEST(test_claims),
+        TEST(test_claims_are_listed_by_state_time_and_prefix),
         TEST(test_retention_is_kept_with_the_claim),
         TEST(test_begin_in_other_words),
         TEST(test_failures),

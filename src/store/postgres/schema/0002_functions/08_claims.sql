@@ -240,3 +240,43 @@ BEGIN
     RETURN holdfast._claim_show('ok', false, c, now);
 END $$;
 COMMENT ON FUNCTION holdfast.get_claim IS 'A claim as it is now. ok, not-known, invalid-request.';
+
+CREATE FUNCTION holdfast.claims(state text DEFAULT NULL, begun_from timestamptz DEFAULT NULL,
+    begun_before timestamptz DEFAULT NULL, prefix text DEFAULT '', below_fence bigint DEFAULT NULL,
+    at_most integer DEFAULT 100, tenant text DEFAULT '') RETURNS SETOF holdfast.claim_answer
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    stored constant text[] := CASE WHEN state IS NULL THEN '{started,completed,failed,retryable}'::text[]
+        WHEN state = 'unknown' THEN '{started}'::text[] ELSE ARRAY[state] END;
+    now timestamptz;
+BEGIN
+    PERFORM holdfast._need('claims', num_nulls(prefix, at_most, tenant) = 0);
+    PERFORM holdfast._replicate();
+    IF state NOT IN ('started', 'unknown', 'completed', 'failed', 'retryable') THEN
+        RAISE EXCEPTION 'holdfast.claims: % is no state of a claim', quote_literal(state)
+            USING ERRCODE = 'invalid_parameter_value',
+                HINT = 'Use started, unknown, completed, failed or retryable.';
+    END IF;
+    IF at_most NOT BETWEEN 1 AND 1000 THEN
+        RAISE EXCEPTION 'holdfast.claims: at_most is %, expected 1 to 1000', at_most
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    now := holdfast.engine_now();
+    RETURN QUERY
+        SELECT (holdfast._claim_show('ok', false, t.c, now)).*
+        FROM unnest(stored) s (state) CROSS JOIN LATERAL (
+            SELECT x AS c, x.fence FROM holdfast.token x
+            WHERE x.tenant || chr(31) = claims.tenant || chr(31) AND x.state = s.state
+                AND x.fence < coalesce(below_fence, 9223372036854775807)
+                AND (begun_from IS NULL OR x.recorded_at >= begun_from)
+                AND (begun_before IS NULL OR x.recorded_at < begun_before)
+                AND starts_with(x.key, holdfast._key_column(prefix))
+                AND (x.state = 'started' OR x.expires_at > now)
+                AND (x.state <> 'started' OR claims.state IS NULL
+                    OR (x.lease_expires_at <= now) = (claims.state = 'unknown'))
+            ORDER BY x.fence DESC LIMIT at_most) t
+        ORDER BY t.fence DESC LIMIT at_most;
+END $$;
+COMMENT ON FUNCTION holdfast.claims IS
+    'Claims, newest begin first. state: started, unknown, completed, failed or retryable; NULL: any. '
+    'For the next page, below_fence is the lowest fence of this one.';
