@@ -764,7 +764,8 @@ struct hf_stats {
     uint64_t operations;        /* decided since open */
     uint64_t duplicates;        /* answered from a stored answer since open */
     uint64_t collisions;        /* refused as token-collision since open */
-    uint64_t races;             /* duplicates whose first call was not yet durable */
+    uint64_t races;             /* duplicates whose first call was not yet durable, and begins of
+                                 * a claim in progress */
     uint64_t guard_misses;      /* identities that a full store could not record */
     uint64_t clock_stalls;      /* batches for which the wall clock was behind engine time */
     /* jumps of the wall clock that the boot clock did not confirm */

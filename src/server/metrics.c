@@ -49,7 +49,8 @@ static void engine_add(struct hf_buffer *out, const struct hf_stats *s)
         { "idempotency_key_duplicates_total", "counter",
           "Duplicates: requests that were answered with a stored answer.", s->duplicates },
         { "idempotency_key_race_conditions_total", "counter",
-          "Duplicates that arrived while the first call was in progress; they were serialized.",
+          "Duplicates that arrived while the first call, or the claim, was in progress; they were "
+          "serialized.",
           s->races },
         { "idempotency_table_size", "gauge",
           "Keys remembered now: of requests, of claims, and of clients that number their requests.",

@@ -654,12 +654,26 @@ static void numbered_answers_are_read_from_compressed_segments(void **state)
     }
 }
 
+static void begins_of_a_claim_in_progress_are_races(void **state)
+{
+    (void)state;
+    uint64_t before = kit_stats(k).races;
+    uint64_t fence = started("pay", HF_ABANDON_UNKNOWN);
+    assert_int_equal(again("pay"), HF_IN_PROGRESS);
+    assert_int_equal(again("pay"), HF_IN_PROGRESS);
+    assert_int_equal(kit_stats(k).races, before + 2);
+    assert_int_equal(kit_settle_claim(k, HF_COMPLETE, "pay", fence, "r", false), HF_OK);
+    assert_int_equal(again("pay"), HF_OK);
+    assert_int_equal(kit_stats(k).races, before + 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         TEST(payment_walkthrough_one_debit_despite_a_duplicate_and_a_stale_writer),
         TEST(a_begun_claim_is_in_progress_for_everybody_else),
+        TEST(begins_of_a_claim_in_progress_are_races),
         TEST(an_abandoned_claim_is_unknown_and_nobody_runs_it_again),
         TEST(an_abandoned_claim_of_kind_retry_is_taken_over_and_the_late_finisher_refused),
         TEST(a_heartbeat_keeps_the_lease),

@@ -366,6 +366,7 @@ static void count_answer(struct hf_journal *j, uint64_t needs)
         j->stats.duplicates++;
         j->stats.races += needs > j->durable;
     }
+    j->stats.races += plan->answer.status == HF_IN_PROGRESS;
     j->stats.collisions += plan->answer.status == HF_TOKEN_COLLISION;
     j->stats.refusals_storage += plan->answer.status == HF_STORAGE_FAILURE;
     j->stats.guard_misses += plan->missed;

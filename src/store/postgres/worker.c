@@ -102,7 +102,7 @@ static void count(struct hf_pool_worker *w, int64_t begun_ms)
     for (size_t i = 0; i < w->count; i++) {
         changed += w->items[i].changes;
         r->stats.duplicates += w->items[i].replayed;
-        r->stats.races += w->items[i].raced;
+        r->stats.races += w->items[i].raced || w->ops[i]->status == HF_IN_PROGRESS;
         r->stats.collisions += w->ops[i]->status == HF_TOKEN_COLLISION;
     }
     r->stats.operations += w->count;
