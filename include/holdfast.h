@@ -672,6 +672,17 @@ HF_API HF_MUST_USE enum hf_status hf_barrier(struct hf_db *db);
 HF_API uint32_t hf_timeline(struct hf_db *db);
 HF_API HF_MUST_USE enum hf_status hf_barrier_on(struct hf_db *db, uint32_t timeline);
 
+/* The newest durable batch: what an auditor notes outside of the store. A later audit must find its
+ * hash (holdfast audit --expect-head). */
+struct hf_head {
+    uint64_t position; /* after it; with a database, the number of the newest entry */
+    uint8_t hash[HF_DIGEST_SIZE];
+    hf_time at;
+};
+
+/* out: filled if HF_OK. HF_NOT_KNOWN: no batch was written yet; or a fault. */
+HF_API HF_MUST_USE enum hf_status hf_head(struct hf_db *db, struct hf_head *out);
+
 /* One bounded step of the background work: expire overdue holds, free expired keys, prepare
  * segments, write a part of a snapshot, compress. Returns true while there is more to do. */
 HF_API bool hf_maintain(struct hf_db *db);

@@ -306,6 +306,9 @@ const struct hf_call hf_calls[] = {
               "the claim as it is now." },
     { GET("/v1/audit"), OTHER(HF_CALL_AUDIT, HF_ROLE_READ), .answers = "audit",
       .help = "Check every invariant over the stored records." },
+    { GET("/v1/head"), OTHER(HF_CALL_HEAD, HF_ROLE_READ), .answers = "head", REFUSES(HF_NOT_KNOWN),
+      .help = "The newest batch: note its hash outside of the store, for a later audit. With an "
+              "auth file, only for operators." },
     { GET("/v1/trace/{id}"), PARAM("id"), OTHER(HF_CALL_TRACE, HF_ROLE_READ), .answers = "trace",
       REFUSES(HF_NOT_KNOWN),
       .help = "Show every event of a hold or a key, by the hold's id or by the key." },
@@ -331,11 +334,22 @@ const struct hf_call_group hf_call_groups[] = {
     {                                    \
         prefix, sizeof(prefix) - 1, rows \
     }
-    GROUP("/v1/holds", 7),  GROUP("/v1/resources", 3), GROUP("/v1/guards", 7),
-    GROUP("/v1/claims", 7), GROUP("/v1/leases", 5),    GROUP("/v1/registers", 4),
-    GROUP("/v1/batch", 1),  GROUP("/v1/tokens", 1),    GROUP("/v1/audit", 1),
-    GROUP("/v1/trace", 1),  GROUP("/v1/export", 1),    GROUP("/v1/openapi.json", 1),
-    GROUP("/healthz", 1),   GROUP("/readyz", 1),       GROUP("/metrics", 1),
+    GROUP("/v1/holds", 7),
+    GROUP("/v1/resources", 3),
+    GROUP("/v1/guards", 7),
+    GROUP("/v1/claims", 7),
+    GROUP("/v1/leases", 5),
+    GROUP("/v1/registers", 4),
+    GROUP("/v1/batch", 1),
+    GROUP("/v1/tokens", 1),
+    GROUP("/v1/audit", 1),
+    GROUP("/v1/head", 1),
+    GROUP("/v1/trace", 1),
+    GROUP("/v1/export", 1),
+    GROUP("/v1/openapi.json", 1),
+    GROUP("/healthz", 1),
+    GROUP("/readyz", 1),
+    GROUP("/metrics", 1),
     GROUP("/", 1),
 };
 

@@ -15,6 +15,7 @@ enum hf_call_kind {
     HF_CALL_AUDIT, /* reads the whole journal */
     HF_CALL_TRACE,
     HF_CALL_EXPORT,
+    HF_CALL_HEAD,
     HF_CALL_OPENAPI,
     HF_CALL_METRICS,
     HF_CALL_HEALTH,

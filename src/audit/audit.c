@@ -292,6 +292,13 @@ static void take_entries(struct hf_audit_state *s, const struct hf_audit_batch *
         s->newest = b->now;
 }
 
+/* Is this the batch whose hash was noted? */
+static void look_for_head(struct hf_audit_state *s, const uint8_t *hash)
+{
+    if (s->expect_head && memcmp(hash, s->expect_head, HF_DIGEST_SIZE) == 0)
+        s->report->head_found = true;
+}
+
 static void take_batch(struct hf_audit_state *s, const struct hf_audit_batch *b)
 {
     struct hf_audit_report *r = s->report;
@@ -301,6 +308,7 @@ static void take_batch(struct hf_audit_state *s, const struct hf_audit_batch *b)
     r->judged_batches += !b->after_gap;
     memcpy(r->chain_head, b->hash, sizeof r->chain_head);
     r->head_sequence = b->sequence;
+    look_for_head(s, b->hash);
 }
 
 /* ---- The writers of a database ---- */
@@ -309,6 +317,7 @@ static void take_whole(struct hf_audit_state *s, const struct hf_audit_batch *b)
 {
     looked_store(s, HF_AUDIT_SEQUENCE);
     looked_store(s, HF_AUDIT_TIME);
+    look_for_head(s, b->hash);
     s->report->batches++;
     s->report->judged_batches++;
     s->report->broken_batches += !b->number_fits || !b->now_fits;
@@ -487,6 +496,8 @@ void hf_audit_judge_end(struct hf_audit_state *s)
     for (size_t i = 0; i < r->check_count; i++)
         if (r->checks[i].violations > 0)
             r->verdict = HF_AUDIT_VIOLATIONS;
+    if (r->head_expected && !r->head_found)
+        r->verdict = HF_AUDIT_VIOLATIONS;
     if (r->damages > 0 || r->broken_batches > 0)
         r->verdict = HF_AUDIT_DAMAGED;
 }
@@ -527,6 +538,8 @@ enum hf_status hf_audit_run(const char *dir, const struct hf_audit_options *opti
     }
     state_init(s);
     s->report = report;
+    s->expect_head = options->expect_head;
+    report->head_expected = options->expect_head != NULL;
     s->database = options->postgres != NULL;
     if (!s->database)
         hf_audit_holder(dir, report->holder);

@@ -146,6 +146,8 @@ struct hf_audit_report {
     /* SHA-256 of the newest batch; for a database: over the chain heads of all writers */
     uint8_t chain_head[HF_DIGEST_SIZE];
     uint64_t head_sequence;
+    /* a head was expected: is it there? If not, the verdict is at least VIOLATIONS */
+    bool head_expected, head_found;
     /* intact, but the chain, the time, the segment's header or the padding is wrong: damage too */
     uint64_t broken_batches;
     uint64_t damages;
@@ -210,6 +212,8 @@ struct hf_audit_options {
      * database, and the directory is ignored */
     const char *postgres;
     uint32_t timeline; /* 0, or the timeline of the primary to read (hf_timeline) */
+    /* NULL, or the hash of a batch that must be in the chain; with a database, in one writer's */
+    const uint8_t *expect_head;
     void (*progress)(void *arg, uint64_t done, uint64_t total); /* bytes; NULL: nothing */
     void *arg;
 };

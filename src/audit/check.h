@@ -127,6 +127,7 @@ struct hf_audit_state {
     uint64_t padded_sequence, padded_position;
     bool no_memory;
 
+    const uint8_t *expect_head; /* borrowed; NULL: none */
     struct hf_audit_in_force config;
     bool config_known;
     uint64_t seen;                      /* entries of all tenants, so far */

@@ -345,6 +345,8 @@ bool hf_audit_print_json(const struct hf_audit_report *report, FILE *out)
     hf_json_name(&j, "verdict");
     hf_json_text(&j, verdicts[report->verdict]);
     json_scope(&j, report);
+    if (report->head_expected)
+        put_bool(&j, "expected_head_found", report->head_found);
     json_checks(&j, report);
     json_configs(&j, report);
     json_guards(&j, report);

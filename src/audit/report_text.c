@@ -58,7 +58,13 @@ static void print_claim_verdict(const struct hf_audit_report *r, FILE *out)
 static void print_verdict(const struct hf_audit_report *r, FILE *out)
 {
     uint64_t incomplete = 0;
+    if (r->head_expected && !r->head_found)
+        fprintf(out,
+                "MISSING HEAD: no batch has the expected hash. The store was changed, cut short "
+                "or replaced\nsince the head was noted, or the head is another store's.\n");
     if (r->verdict == HF_AUDIT_OK) {
+        if (r->head_expected)
+            fprintf(out, "The expected head is in the chain.\n");
         fprintf(out,
                 "No duplicate state change occurred: %s with a key, %sdecided once;\n"
                 "%s, %smade by its own key; all %d checks passed.\n",
@@ -71,13 +77,16 @@ static void print_verdict(const struct hf_audit_report *r, FILE *out)
         fprintf(
             out,
             "DAMAGED: the journal is damaged or was changed; the undamaged part was audited.\n");
-    fprintf(out, "VIOLATIONS: %llu, by the checks", (unsigned long long)violations_of(r));
+    bool counted = violations_of(r) > 0 || r->verdict == HF_AUDIT_DAMAGED;
+    if (counted)
+        fprintf(out, "VIOLATIONS: %llu, by the checks", (unsigned long long)violations_of(r));
     for (size_t i = 0; i < r->check_count; i++) {
         incomplete += hf_audit_outcome(&r->checks[i]) == HF_AUDIT_INCOMPLETE;
         if (r->checks[i].violations > 0)
             fprintf(out, " %s", r->checks[i].name);
     }
-    fprintf(out, "\n");
+    if (counted)
+        fprintf(out, "\n");
     if (incomplete > 0)
         fprintf(out,
                 "INCOMPLETE: %s found no violation, but could not check everything: lost and\n"

@@ -2,6 +2,8 @@
  * it can run while a server uses the store. */
 #include "audit/audit.h"
 
+#include "api/decode.h"
+
 #include "cli/commands.h"
 
 static void progress(void *arg, uint64_t done, uint64_t total)
@@ -20,9 +22,21 @@ int hf_cmd_audit(struct hf_cli *cli)
     struct hf_audit_options options = {
         .has_tenant = tenant != NULL, .tenant = hf_str(tenant), .progress = progress, .arg = cli
     };
+    const char *expected = cli->values[HF_OPT_EXPECT_HEAD];
+    uint8_t head[HF_DIGEST_SIZE];
     struct hf_audit_report report = { .verdict = HF_AUDIT_OK };
     struct hf_error why = { .status = HF_OK };
     enum hf_cli_exit code;
+    if (expected && !hf_api_digest(hf_str(expected), head)) {
+        (void)hf_cli_unfit(cli, HF_OPT_EXPECT_HEAD, "the 64 hexadecimal digits of a hash");
+        return HF_EXIT_USAGE;
+    }
+    if (expected)
+        options.expect_head = head;
+    if (hf_cli_remote(cli) && expected) {
+        hf_cli_error(cli, "--expect-head needs the records themselves: use --data or --postgres");
+        return HF_EXIT_USAGE;
+    }
     if (hf_cli_remote(cli))
         return hf_cli_remote_audit(cli);
     const char *directory = hf_cli_records(cli, &options.postgres, &code);

@@ -275,6 +275,7 @@ const struct hf_cli_command hf_cli_commands[] = {
     { .name = "audit",
       .run = hf_cmd_audit,
       .args = "",
+      .options = BIT(EXPECT_HEAD),
       .globals = LOOK,
       .summary = "prove from the records that nothing happened twice",
       .about =
@@ -284,7 +285,9 @@ const struct hf_cli_command hf_cli_commands[] = {
       .example = "  $ holdfast audit | head -2\n"
                  "  No duplicate state change occurred: 4 requests with a key, each decided once;\n"
                  "  1 hold, made by its own key; all 37 checks passed.\n",
-      .refusals = "a rule is violated or the journal is damaged; the report names the records" },
+      .refusals =
+          "a rule is violated, the journal is damaged, or the expected head is missing; the "
+          "report names the records" },
     { .name = "trace",
       .run = hf_cmd_trace,
       .args = "ID|KEY",

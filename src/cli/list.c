@@ -3,7 +3,6 @@
 #include "api/encode.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "core/claim.h"
 
 enum { COLUMNS = 6, CLEAN = 2 };
 
@@ -75,8 +74,8 @@ static bool claims_read(struct list *list)
         return false;
     if (cli->values[HF_OPT_STATUS])
         q->claim_state = (enum hf_claim_state)(HF_CLAIM_STARTED + state);
-    q->all_tenants = !cli->values[HF_OPT_TENANT] && !hf_cli_remote(cli) &&
-                     hf_claim_state_is_open(q->claim_state);
+    bool is_open = q->claim_state == HF_CLAIM_STARTED || q->claim_state == HF_CLAIM_UNKNOWN;
+    q->all_tenants = is_open && !cli->values[HF_OPT_TENANT] && !hf_cli_remote(cli);
     return true;
 }
 

@@ -61,6 +61,8 @@ enum hf_cli_option_id {
     HF_OPT_RETRYABLE,
     HF_OPT_STATUS,
     HF_OPT_PREFIX,
+    /* of audit */
+    HF_OPT_EXPECT_HEAD,
     /* of simulate */
     HF_OPT_SEED,
     HF_OPT_SEEDS,

@@ -94,6 +94,11 @@ enum hf_status hf_barrier_on(struct hf_db *db, uint32_t timeline)
     return misused(db) ? HF_MISUSE : db->store->does->barrier(db->store, timeline);
 }
 
+enum hf_status hf_head(struct hf_db *db, struct hf_head *out)
+{
+    return misused(db) ? HF_MISUSE : db->store->does->head(db->store, out);
+}
+
 /* ---- Everything else ---- */
 
 bool hf_maintain(struct hf_db *db)

@@ -176,6 +176,8 @@ static bool may_call(const struct hf_work *work)
         return true;
     if (work->caller.is_operator)
         return call->by_operator || !hf_handler_of(call)->of_tenant;
+    if (hf_handler_of(call)->of_store && work->server->options.auth_file)
+        return false;
     return !hf_handler_of(call)->of_operators || work->figures;
 }
 
@@ -192,7 +194,7 @@ static bool refuse(void *arg, struct hf_http_exchange *x, struct hf_http_refusal
     };
     static const struct hf_http_refusal of_operators = {
         403, "forbidden",
-        "The figures are those of the whole server, and for its operators alone. Use an operator's "
+        "This is about the whole server, and for its operators alone. Use an operator's "
         "credential."
     };
     static const struct hf_http_refusal of_a_tenant = {

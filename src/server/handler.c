@@ -51,6 +51,8 @@ const struct hf_handler hf_handlers[HF_CALL_KINDS] = {
     /* Audits and traces are text for people if Accept names text/plain first. */
     [HF_CALL_AUDIT] = { SLOW(HF_SLOW_FILES, hf_slow_audit), .media = { JSON_MEDIA, "text/plain" },
                         .headers = { "Holdfast-Verdict" } },
+    [HF_CALL_HEAD] = { SLOW(HF_SLOW_PAGES, hf_slow_head), .of_store = true,
+                       .media = { JSON_MEDIA } },
     [HF_CALL_TRACE] = { SLOW(HF_SLOW_FILES, hf_slow_trace), .media = { JSON_MEDIA, "text/plain" } },
     [HF_CALL_EXPORT] = { SLOW(HF_SLOW_FILES, hf_slow_export),
                          .media = { "application/x-ndjson", "application/vnd.sqlite3" },

@@ -28,6 +28,8 @@ struct hf_handler {
     bool of_tenant;
     /* If the auth file has an operator, tenants may not make the call. */
     bool of_operators;
+    /* About the whole store: if there is an auth file, only an operator may make the call. */
+    bool of_store;
     /* Answered for any Host. */
     bool at_any_host;
     /* `begin` counts the operations against the tenant's rate. */

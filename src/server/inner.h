@@ -173,6 +173,7 @@ void hf_slow_add(struct hf_work *work);
 void hf_slow_page(struct hf_work *work);
 void hf_slow_audit(struct hf_work *work);
 void hf_slow_trace(struct hf_work *work);
+void hf_slow_head(struct hf_work *work);
 void hf_slow_export(struct hf_work *work);
 
 /* metrics.c, page.c, openapi.c: the body, appended. caller: sees only its own tenant, if there is

@@ -230,6 +230,12 @@ static const struct member audit_near_duplicate_members[] = {
     HAS("why", TEXT, NULL, NULL),
 };
 
+static const struct member head_members[] = {
+    HAS("position", COUNT, NULL, "after it; with a database, the number of the newest entry"),
+    HAS("hash", HEX, NULL, "its SHA-256: holdfast audit --expect-head looks for it"),
+    HAS("at", TIME, NULL, "when it was written"),
+};
+
 static const struct member audit_guard_members[] = {
     HAS("guard", TEXT, NULL, "its name and tenant"),
     HAS("window_ms", COUNT, NULL, NULL),
@@ -403,6 +409,7 @@ static const struct schema {
     { "audit_check", "One check.", MEMBERS(audit_check_members) },
     { "audit_configuration", "A configuration, and the time since which it applies.",
       MEMBERS(audit_configuration_members) },
+    { "head", "The newest batch.", MEMBERS(head_members) },
     { "audit_guard", "A guard as it was last set.", MEMBERS(audit_guard_members) },
     { "audit_claims", "What happened to claims.", MEMBERS(audit_claims_members) },
     { "audit_claims_now", "Claims by state.", MEMBERS(audit_claims_now_members) },

@@ -219,6 +219,27 @@ void hf_slow_trace(struct hf_work *work)
         records_fail(work, out ? why.status : HF_NO_MEMORY, &why);
 }
 
+void hf_slow_head(struct hf_work *work)
+{
+    struct hf_json j = { .out = &work->text };
+    struct hf_head head;
+    enum hf_status st = hf_head(work->server->db, &head);
+    if (st != HF_OK) {
+        hf_work_fail(work, (enum hf_action)0, st,
+                     st == HF_NOT_KNOWN ? "No batch was written yet." : NULL);
+        return;
+    }
+    hf_json_object(&j);
+    hf_json_name(&j, "position");
+    hf_json_uint(&j, head.position);
+    hf_json_name(&j, "hash");
+    hf_json_hex(&j, "", hf_mem(head.hash, sizeof head.hash));
+    hf_json_name(&j, "at");
+    hf_json_time(&j, head.at);
+    hf_json_object_end(&j);
+    work->content_type = "application/json";
+}
+
 static void export_open(struct hf_work *work, const char *path)
 {
     struct stat st;

@@ -42,6 +42,9 @@ struct hf_store_operations {
     enum hf_status (*barrier)(struct hf_store *store, uint32_t timeline);
     uint32_t (*timeline)(struct hf_store *store);
 
+    /* As hf_head. */
+    enum hf_status (*head)(struct hf_store *store, struct hf_head *out);
+
     /* One step of maintenance. True if there is more to do. */
     bool (*maintain)(struct hf_store *store);
     enum hf_status (*list)(struct hf_store *store, const struct hf_query *query,

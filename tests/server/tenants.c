@@ -564,6 +564,10 @@ static void the_whole_is_for_operators(void **state)
     assert_true(reply_has(&op.got, "\"tenant\":null,"));
     assert_true(reply_has(&op.got, "\"store_id\":\""));
     assert_true(reply_has(&op.got, "\"chain_head\":\""));
+    assert_int_equal(talk(&op, "GET /v1/head", NULL, NULL), 200);
+    assert_true(reply_has(&op.got, "\"hash\":\""));
+    talk(&t[BETA], "GET /v1/head", NULL, NULL);
+    talk_refused(&t[BETA], 403, "forbidden");
     assert_int_equal(talk(&op, "GET /v1/export", NULL, NULL), 200);
     assert_true(reply_has(&op.got, VALUE));
     assert_int_equal(talkf(&op, NULL, NULL, "GET /v1/trace/%s", hold_id), 200);

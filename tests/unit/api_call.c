@@ -63,6 +63,7 @@ static const struct {
     { HF_HTTP_POST, "/v1/batch", HF_CALL_BULK, 0, HF_ROLE_WRITE, false, NULL },
     { HF_HTTP_GET, "/v1/tokens/{key}", HF_CALL_DO, HF_GET_TOKEN, HF_ROLE_READ, false, NULL },
     { HF_HTTP_GET, "/v1/audit", HF_CALL_AUDIT, 0, HF_ROLE_READ, false, NULL },
+    { HF_HTTP_GET, "/v1/head", HF_CALL_HEAD, 0, HF_ROLE_READ, false, NULL },
     { HF_HTTP_GET, "/v1/trace/{id}", HF_CALL_TRACE, 0, HF_ROLE_READ, false, NULL },
     { HF_HTTP_GET, "/v1/export", HF_CALL_EXPORT, 0, HF_ROLE_ADMIN, false, NULL },
     { HF_HTTP_GET, "/v1/openapi.json", HF_CALL_OPENAPI, 0, HF_ROLE_NONE, false, NULL },

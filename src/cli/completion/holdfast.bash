@@ -67,7 +67,7 @@ _holdfast() {
     --server | --listen | --threads | --postgres | --max-body | --max-connections | \
     --tenant-connections | --tenant-rate | --memory-max | --tenant-memory-max | \
     --tenant-records-max | --seed | --seeds | --ops | --jobs | --payload | --fingerprint | \
-    --response | --error | --prefix) return ;;
+    --response | --error | --prefix | --expect-head) return ;;
   esac
   if [ -n "$values" ]; then
     mapfile -t COMPREPLY < <(compgen -W "$values" -- "$cur")
@@ -94,7 +94,8 @@ _holdfast() {
       --retryable --status --prefix --from --to --limit --cursor $store"
     [ "$prev" = claim ] && options="begin show list heartbeat complete fail abandon $options"
     ;;
-  audit | trace) options=$look ;;
+  audit) options="--expect-head $look" ;;
+  trace) options=$look ;;
   export)
     options="--format $kept $asking --tenant --help"
     if [[ $cur != -* ]]; then

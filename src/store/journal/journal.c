@@ -631,6 +631,9 @@ void hf_journal_landed(struct hf_journal *j)
 {
     struct hf_batch *b = &j->flight;
     j->durable = hf_block_up(b->base + b->size);
+    j->head.position = j->durable;
+    j->head.at = b->now;
+    memcpy(j->head.hash, j->chain, HF_DIGEST_SIZE);
     j->stats.batches++;
     j->stats.syncs++;
     j->stats.sync_ns_total += j->flight_sync_ns;

@@ -138,6 +138,7 @@ struct hf_journal {
     hf_time now;                   /* engine time of the newest batch */
     struct hf_engine_clock clock;  /* gives engine time, to reads too */
     uint8_t chain[HF_DIGEST_SIZE]; /* hash of the newest committed batch */
+    struct hf_head head;           /* the newest durable batch; position 0: there is none */
 
     uint64_t token_cursor;       /* position of a batch: all live keys are from there on */
     uint32_t token_cursor_entry; /* offset in that batch; 0: its beginning */

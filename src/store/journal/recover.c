@@ -473,6 +473,9 @@ static enum hf_status replay(struct hf_journal *j, const struct hf_snapshot_info
     hf_time now = proof->whole && proof->now > w.link.now ? proof->now : w.link.now;
     j->now = now > 0 ? now : 0;
     memcpy(j->chain, w.link.chain, HF_DIGEST_SIZE);
+    if (w.link.sequence > 1)
+        j->head = (struct hf_head){ .position = j->durable, .at = w.link.now };
+    memcpy(j->head.hash, j->chain, HF_DIGEST_SIZE);
     const struct hf_segment *g = hf_segments_at(&j->segments, last          ? last
                                                               : info->start ? info->start - 1
                                                                             : 0);

@@ -271,6 +271,15 @@ static enum hf_status barrier(struct hf_store *store, uint32_t seen)
     return st;
 }
 
+static enum hf_status head(struct hf_store *store, struct hf_head *out)
+{
+    struct hf_writer *w = hf_writer_of(store);
+    pthread_mutex_lock(&w->lock);
+    *out = w->journal->head;
+    pthread_mutex_unlock(&w->lock);
+    return out->position > 0 ? HF_OK : HF_NOT_KNOWN;
+}
+
 /* With the lock. Commit everything decided and call the callbacks. */
 static void flush_all(struct hf_writer *w)
 {
@@ -423,6 +432,7 @@ static const struct hf_store_operations operations = {
     .flush = flush,
     .barrier = barrier,
     .timeline = timeline,
+    .head = head,
     .maintain = maintain,
     .list = hf_writer_list,
     .stats = hf_writer_stats,

@@ -238,3 +238,41 @@ void hf_pool_stats(struct hf_store *store, bool applying, struct hf_stats *out)
     out->database_away = (r->away_since_ms != 0 && silent_ms == 0) || (r->refused && !r->is_full);
     pthread_mutex_unlock(&r->lock);
 }
+
+/* ---- The head ---- */
+
+/* The newest batch of the writer that wrote the newest entry: its hash is in that writer's chain.
+ * Everything visible must be on the standbys before it is shown. */
+enum hf_status hf_pool_head(struct hf_store *store, struct hf_head *out)
+{
+    struct hf_pool *r = hf_pool_of(store);
+    PGresult *result = NULL;
+    enum hf_pg_outcome outcome = HF_PG_FINE;
+    pthread_mutex_lock(&r->reader_lock);
+    (void)hf_pg_session_is_newest(&r->reader); /* closes it if not */
+    if (!r->reader.conn.pg)
+        outcome = hf_pg_session_read(&r->reader);
+    if (outcome == HF_PG_FINE)
+        outcome = hf_pg_ask(&r->reader.conn,
+                            "SELECT j.number, j.at, w.chain FROM holdfast.journal j JOIN "
+                            "holdfast.writer w ON w.id = j.writer ORDER BY j.number DESC LIMIT 1",
+                            0, NULL, true, &result);
+    if (outcome == HF_PG_FINE && !hf_pg_session_is_newest(&r->reader))
+        outcome = HF_PG_LOST;
+    uint32_t timeline = r->reader.conn.timeline;
+    pthread_mutex_unlock(&r->reader_lock);
+    enum hf_status st = outcome == HF_PG_FINE ? HF_OK : HF_STORAGE_FAILURE;
+    if (st == HF_OK && PQntuples(result) == 0)
+        st = HF_NOT_KNOWN;
+    if (st == HF_OK) {
+        struct hf_bytes chain = hf_pg_get_bytes(result, 0, 2);
+        out->position = (uint64_t)hf_pg_get_int8(result, 0, 0);
+        out->at = hf_pg_get_time(result, 0, 1);
+        if (chain.size == HF_DIGEST_SIZE)
+            memcpy(out->hash, chain.data, HF_DIGEST_SIZE);
+        if (chain.size != HF_DIGEST_SIZE || !hf_pool_confirm(r, timeline, NULL))
+            st = HF_STORAGE_FAILURE;
+    }
+    PQclear(result);
+    return st;
+}

@@ -367,6 +367,7 @@ static const struct hf_store_operations operations = {
     .flush = hf_pool_flush,
     .barrier = hf_pool_barrier,
     .timeline = timeline,
+    .head = hf_pool_head,
     .maintain = hf_pool_maintain,
     .list = hf_pool_list,
     .stats = hf_pool_stats,

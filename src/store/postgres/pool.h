@@ -264,6 +264,8 @@ void hf_pool_stats(struct hf_store *store, bool applying, struct hf_stats *out);
 enum hf_status hf_pool_list(struct hf_store *store, const struct hf_query *query,
                             struct hf_page *page);
 enum hf_status hf_pool_barrier(struct hf_store *store, uint32_t timeline);
+/* maintain.c */
+enum hf_status hf_pool_head(struct hf_store *store, struct hf_head *out);
 void hf_pool_flush(struct hf_store *store);
 
 /* maintain.c: one step of the maintainer. Returns the pause after it. arg: the pool. */
