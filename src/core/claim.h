@@ -27,8 +27,8 @@ void hf_claim_begin(const struct hf_view *view, const struct hf_command *cmd, hf
  * lease); HF_NOT_KNOWN; HF_STALE_FENCE (fence below the claim's); a refusal because of the fence
  * carries the claim. If already settled: the same call (same action, same response or error) is
  * HF_OK and replayed; heartbeat and abandon are HF_NOT_HELD; anything else is HF_TOKEN_COLLISION.
- * An abandon of a claim that is unknown is HF_OK and changes nothing. Else HF_STORAGE_FAILURE or HF_OK. The holder of the current fence may settle after its
- * lease ran out. */
+ * An abandon of a claim that is unknown is HF_OK and changes nothing. Else HF_STORAGE_FAILURE or
+ * HF_OK. The holder of the current fence may settle after its lease ran out. */
 void hf_claim_settle(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
                      struct hf_plan *plan);
 

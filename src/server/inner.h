@@ -152,9 +152,9 @@ void hf_server_answer(struct hf_json *j, const struct hf_request *request,
 void hf_server_noticed(const struct hf_work *work, const struct hf_request *request,
                        const struct hf_result *result);
 
-/* operator.c: take the tenant that an operator names (?tenant=NAME, - for the default tenant) out of
- * the query of a call that has by_operator. False after refusing. Without one, a list of unsettled
- * claims is of all tenants. */
+/* operator.c: take the tenant that an operator names (?tenant=NAME, - for the default tenant) out
+ * of the query of a call that has by_operator. False after refusing. Without one, a list of
+ * unsettled claims is of all tenants. */
 bool hf_operator_tenant(struct hf_work *work);
 
 /* bulk.c: what a client sends to /v1/batch */

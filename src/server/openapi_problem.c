@@ -12,8 +12,8 @@ static const struct { const char *code; unsigned status; const char *title; } ow
                         "or address" },
     { "method-not-allowed", 405, "The path does not have this method; see Allow" },
     { "request-timeout", 408, "The request was sent too slowly" },
-    { "batch-too-large", 413, "More than " HF_BULK_LINES_TEXT " operations, or more than the tenant's rate allows "
-                              "in 10 seconds" },
+    { "batch-too-large", 413, "More than " HF_BULK_LINES_TEXT " operations, or more than the "
+                              "tenant's rate allows in 10 seconds" },
     { "body-too-large", 413, "The body exceeds the server's limit" },
     { "encoding-not-supported", 415, "A body in a Content-Encoding other than identity" },
     { "expectation-failed", 417, "An Expect other than 100-continue" },

@@ -1,5 +1,6 @@
-/* HF_TEST=NAME in the environment: a test program runs only its tests of that name, in which * and ?
- * are wildcards. proof/bugs uses it. cmake/testing.cmake links this file into every program. */
+/* HF_TEST=NAME in the environment: a test program runs only its tests of that name, in which *
+ * and ? are wildcards. proof/bugs uses it. cmake/testing.cmake links this file into every
+ * program. */
 #include "support/test.h"
 
 __attribute__((constructor)) void test_only_named(void);
