@@ -111,6 +111,10 @@ struct hf_call_match {
  * other segments must be exactly as in the table. */
 void hf_call_find(enum hf_http_method method, struct hf_bytes path, struct hf_call_match *match);
 
+/* Does the path begin like that of a call with a parameter, and go on after one? Then a parameter
+ * may have a slash in it. */
+bool hf_call_is_named(struct hf_bytes path);
+
 /* The call with this name in a bulk request, or NULL. */
 const struct hf_call *hf_call_of_op(struct hf_bytes op);
 

@@ -92,6 +92,18 @@ void hf_call_find(enum hf_http_method method, struct hf_bytes path, struct hf_ca
     }
 }
 
+bool hf_call_is_named(struct hf_bytes path)
+{
+    const char *p = path.data;
+    for (size_t i = 0; i < hf_call_group_count; i++) {
+        size_t size = hf_call_groups[i].prefix_size;
+        if (path.size <= size || memcmp(p, hf_call_groups[i].prefix, size) != 0 || p[size] != '/')
+            continue;
+        return memchr(p + size + 1, '/', path.size - size - 1) != NULL;
+    }
+    return false;
+}
+
 const struct hf_call *hf_call_of_op(struct hf_bytes op)
 {
     char first = op.size > 0 ? *(const char *)op.data : '\0';

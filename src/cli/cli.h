@@ -45,6 +45,7 @@ struct hf_cli {
     struct hf_db *db;       /* during a request, db or client is set */
     struct hf_client *client;
     int64_t wait_ms;    /* for an answer of the server */
+    bool seen;          /* a guard answered that it has seen the identity */
     hf_time server_now; /* the server's clock at its last answer, in whole seconds; 0: unknown */
     struct hf_cli_progress progress;
 };

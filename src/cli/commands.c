@@ -207,15 +207,17 @@ const struct hf_cli_command hf_cli_commands[] = {
       .args = "GUARD IDENTITY",
       .args_min = 2,
       .args_max = 2,
+      .options = BIT(FAIL_IF_SEEN),
       .globals = LOOK,
       .summary = "ask a guard whether an identity was recorded",
-      .about = "Prints seen or not-seen, and from when until when. The exit code is 0 for both. "
-               "Changes nothing and creates no store.",
+      .about = "Prints seen or not-seen, and from when until when. The exit code is 0 for both, "
+               "unless --fail-if-seen is given. Changes nothing and creates no store.",
       .example = "  $ holdfast check comments 'Nice  post!'\n"
                  "  seen\n"
                  "  recorded  2026-11-15T21:39:57.123Z\n"
                  "  until     2026-11-15T21:40:57.123Z\n",
-      .refusals = "refused: not-known (no such guard), invalid-request" },
+      .refusals = "refused: not-known (no such guard), invalid-request; or seen, with "
+                  "--fail-if-seen" },
     { .name = "record",
       .run = hf_cmd_record,
       .args = "GUARD IDENTITY",
@@ -234,14 +236,15 @@ const struct hf_cli_command hf_cli_commands[] = {
       .args = "GUARD IDENTITY",
       .args_min = 2,
       .args_max = 2,
-      .options = BIT(RESULT),
+      .options = BIT(RESULT) | BIT(FAIL_IF_SEEN),
       .globals = CHANGES,
       .summary = "check and record in one step",
       .about = "Check and record in one atomic step: prints not-seen for the first call, and seen "
                "for all later calls within the window.",
       .example = "  $ holdfast admit payments pay-17 --json\n"
                  "  {\"seen\":false}\n",
-      .refusals = "refused: not-known (no such guard), invalid-request" },
+      .refusals = "refused: not-known (no such guard), invalid-request; or seen, with "
+                  "--fail-if-seen" },
     { .name = "claim",
       .run = hf_cmd_claim,
       .args = "begin|show|list|heartbeat|complete|fail|abandon [KEY]",

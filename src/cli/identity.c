@@ -1,4 +1,5 @@
-/* holdfast check, record, admit: was this identity recorded? "seen" is an answer, not a refusal. */
+/* holdfast check, record, admit: was this identity recorded? "seen" is an answer, not a refusal,
+ * unless a script asks for it with --fail-if-seen. */
 #include "cli/commands.h"
 
 static int ask(struct hf_cli *cli, enum hf_action action)
@@ -9,7 +10,9 @@ static int ask(struct hf_cli *cli, enum hf_action action)
     request.identity.identity = hf_str(cli->args[1]);
     request.identity.result = hf_str(result);
     request.identity.has_result = result != NULL;
-    return hf_cli_ask(cli, &request, action != HF_CHECK);
+    int code = hf_cli_ask(cli, &request, action != HF_CHECK);
+    bool fails = cli->values[HF_OPT_FAIL_IF_SEEN] && cli->seen;
+    return code == HF_EXIT_DONE && fails ? HF_EXIT_REFUSED : code;
 }
 
 int hf_cmd_check(struct hf_cli *cli)

@@ -73,6 +73,8 @@ const struct hf_cli_option hf_cli_options[HF_OPT_COUNT] = {
                          "whether identities survive the end of the process (yes)" },
     [HF_OPT_RESULT] = { "result", "R", NULL, NULL,
                         "result to store with the identity; later answers have it" },
+    [HF_OPT_FAIL_IF_SEEN] = { "fail-if-seen", NULL, NULL, NULL,
+                              "exit with 1 if the identity is seen, for scripts" },
     [HF_OPT_FORMAT] = { "format", "F", NULL, "jsonl|sqlite", "what to write" },
     [HF_OPT_TOKENS] = { "tokens", "N", NULL, NULL, "live keys at the start (1000000)" },
     [HF_OPT_RESOURCES] = { "resources", "N", NULL, NULL,

@@ -171,6 +171,7 @@ static enum hf_cli_exit show(struct hf_cli *cli, const struct hf_client_call *ca
     if (!hf_client_read_answer(action, body_of(answer), &result, &why))
         return hf_cli_remote_lost(cli, call, &why);
     result.now = hf_cli_now(cli);
+    cli->seen = result.answer.kind == HF_RECORD_SEEN && result.answer.seen.seen;
     if (cli->json)
         body_print(answer);
     else

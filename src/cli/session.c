@@ -302,7 +302,9 @@ static enum hf_cli_exit ask(struct hf_cli *cli, const struct hf_request *request
 {
     struct hf_result result = HF_RESULT_INIT;
     enum hf_cli_exit code = HF_EXIT_DONE;
-    if (hf_do(cli->db, request, &result) == HF_OK)
+    bool done = hf_do(cli->db, request, &result) == HF_OK;
+    cli->seen = done && result.answer.kind == HF_RECORD_SEEN && result.answer.seen.seen;
+    if (done)
         hf_cli_print(cli, request->action, &result);
     else
         code = refused(cli, request, &result);

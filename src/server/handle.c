@@ -181,6 +181,12 @@ static bool may_call(const struct hf_work *work)
     return !hf_handler_of(call)->of_operators || work->figures;
 }
 
+static const char no_call[] =
+    "There is no call with this path. GET /v1/openapi.json describes them all.";
+static const char no_call_named[] =
+    "There is no call with this path. Write a slash in a key or a name as %2F. "
+    "GET /v1/openapi.json describes all calls.";
+
 static bool refuse(void *arg, struct hf_http_exchange *x, struct hf_http_refusal *why)
 {
     static const struct hf_http_refusal unauthorized = {
@@ -218,10 +224,8 @@ static bool refuse(void *arg, struct hf_http_exchange *x, struct hf_http_refusal
         "encoding."
     };
     /* Refused before the body is received. */
-    static const struct hf_http_refusal unknown = {
-        404, "not-known",
-        "There is no call with this path. GET /v1/openapi.json describes them all."
-    };
+    static const struct hf_http_refusal unknown = { 404, "not-known", no_call };
+    static const struct hf_http_refusal unknown_named = { 404, "not-known", no_call_named };
     static const struct hf_http_refusal not_allowed = {
         405, "method-not-allowed",
         "The path exists, but not with this method. The field Allow names its methods."
@@ -261,9 +265,10 @@ static bool refuse(void *arg, struct hf_http_exchange *x, struct hf_http_refusal
     } else if (!admit(work, why)) {
         return true;
     } else if (x->has_body && (!work->match.call || work->match.call->method == HF_HTTP_GET)) {
-        *why = !work->match.call && work->match.allow[0] == 0 ? unknown
-               : !work->match.call                            ? not_allowed
-                                                              : no_body;
+        bool is_unknown = !work->match.call && work->match.allow[0] == 0;
+        *why = is_unknown          ? hf_call_is_named(x->head.path) ? unknown_named : unknown
+               : !work->match.call ? not_allowed
+                                   : no_body;
     } else if (x->has_body && x->head.field[HF_FIELD_CONTENT_ENCODING].size > 0 &&
                !field_is(&x->head, HF_FIELD_CONTENT_ENCODING, "identity")) {
         *why = encoded;
@@ -383,7 +388,7 @@ static void not_found(struct hf_work *work)
 {
     if (work->match.allow[0] == 0) {
         hf_work_fail(work, (enum hf_action)0, HF_NOT_KNOWN,
-                     "There is no call with this path. GET /v1/openapi.json describes them all.");
+                     hf_call_is_named(work->x->head.path) ? no_call_named : no_call);
         return;
     }
     hf_work_refuse(work, 405, "method-not-allowed", "Method not allowed",

@@ -198,6 +198,13 @@ both 0 resource many
 both 1 guard nobody
 both 1 check nobody x --json
 both 0 guard pay --window 5m --match trim,casefold --on-unavailable closed
+both 0 check pay once --fail-if-seen
+both 0 admit pay once --fail-if-seen
+has remote.out "not-seen"
+both 1 admit pay once --fail-if-seen
+both 1 check pay once --fail-if-seen --json
+both 0 check pay once
+both 2 record pay once --fail-if-seen
 both 0 guard pay --json
 both 1 guard pay --window 1h --match hash,trim
 both 0 check pay 17

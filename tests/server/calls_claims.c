@@ -72,6 +72,23 @@ static void a_claim_is_begun_completed_and_answered_again(void **state)
     assert_true(started("pay-1", "") > fence);
 }
 
+static void a_key_with_a_slash_is_explained(void **state)
+{
+    (void)state;
+    long long fence = started("order/8/pay", "");
+    talk(&t, "GET /v1/claims/order/8/pay", NULL, NULL);
+    talk_refused(&t, 404, "not-known");
+    assert_true(reply_has(&t.got, "Write a slash in a key or a name as %2F."));
+    talk(&t, "POST /v1/claims/order/8/pay/complete", NULL, "{\"fence\":1}");
+    talk_refused(&t, 404, "not-known");
+    assert_true(reply_has(&t.got, "Write a slash in a key or a name as %2F."));
+    assert_int_equal(talk(&t, "GET /v1/claims/order%2F8%2fpay", NULL, NULL), 200);
+    assert_int_equal(settle("order%2F8%2Fpay", "complete", fence, ""), 200);
+    talk(&t, "GET /v1/nothing/here", NULL, NULL);
+    talk_refused(&t, 404, "not-known");
+    assert_false(reply_has(&t.got, "%2F"));
+}
+
 static void the_header_may_have_the_key_of_a_begin(void **state)
 {
     (void)state;
@@ -591,6 +608,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CALLS_TEST(a_claim_is_begun_completed_and_answered_again),
+        CALLS_TEST(a_key_with_a_slash_is_explained),
         CALLS_TEST(the_header_may_have_the_key_of_a_begin),
         CALLS_TEST(a_claim_in_progress_asks_to_wait),
         CALLS_TEST(an_abandoned_claim_is_unknown_until_somebody_settles_it),

@@ -84,11 +84,13 @@ _holdfast() {
     ;;
   hold) options="--for --duration --fence --key $store" ;;
   confirm | release | expire | reverse) options="--key $store" ;;
-  show | check) options=$look ;;
+  show) options=$look ;;
+  check) options="--fail-if-seen $look" ;;
   list) options="--state --resource --requester --from --to --limit --cursor $look" ;;
   resource) options="--capacity --close --open $store" ;;
   guard) options="--window --match --on-unavailable --durable $store" ;;
-  record | admit) options="--result $store" ;;
+  record) options="--result $store" ;;
+  admit) options="--result --fail-if-seen $store" ;;
   claim)
     options="--payload --fingerprint --lease --retention --on-abandon --fence --response --error
       --retryable --status --prefix --from --to --limit --cursor $store"
