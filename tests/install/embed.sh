@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Install into a temporary prefix, build examples/embed.c against what was installed, by pkg-config, once with
+# Install into a temporary prefix, build examples/embed.c and threads.c against what was installed, by pkg-config, once with
 # the shared and once with the static library, and compare what it prints.
 set -eu
 work=$(mktemp -d)
@@ -21,6 +21,10 @@ TXT
 cc -Wall -Wextra -Werror $san "$HF_SOURCE/examples/embed.c" $(config --cflags --libs) -o "$work/shared"
 LD_LIBRARY_PATH="$lib" "$work/shared" > "$work/got"
 diff "$work/wanted" "$work/got"
+# shellcheck disable=SC2046,SC2086
+cc -Wall -Wextra -Werror $san "$HF_SOURCE/examples/threads.c" -pthread $(config --cflags --libs) -o "$work/threads"
+LD_LIBRARY_PATH="$lib" "$work/threads" "$work/data-threads" > "$work/got"
+echo "200 deliveries: 100 charges, 100 were told to wait or got the response, 0 failures" | diff - "$work/got"
 mv "$lib"/libholdfast.so* "$work" # so that -lholdfast is the archive
 # shellcheck disable=SC2046,SC2086
 cc -Wall -Wextra -Werror $san "$HF_SOURCE/examples/embed.c" $(config --cflags --static --libs) -o "$work/static"
