@@ -4,6 +4,7 @@
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,15 +12,32 @@ struct hf_gmac {
     EVP_CIPHER_CTX *ctx;
 };
 
+/* The cipher, looked up once: libcrypto's search takes longer than a tag of a small batch. Kept
+ * until the process ends. NULL: libcrypto has no memory for it now. */
+static const EVP_CIPHER *cipher(void)
+{
+    static _Atomic(EVP_CIPHER *) known;
+    EVP_CIPHER *none = NULL, *found = atomic_load_explicit(&known, memory_order_acquire);
+    if (found)
+        return found;
+    found = EVP_CIPHER_fetch(NULL, "AES-128-GCM", NULL);
+    if (found && !atomic_compare_exchange_strong(&known, &none, found)) {
+        EVP_CIPHER_free(found); /* another thread was first */
+        found = none;
+    }
+    return found;
+}
+
 static bool key_set(EVP_CIPHER_CTX *ctx, const struct hf_sipkey *key)
 {
     static const char purpose[] = "holdfast entries"; /* 16 bytes */
+    const EVP_CIPHER *aes = cipher();
     unsigned char secret[32], derived[HF_DIGEST_SIZE];
     memcpy(secret, purpose, 16);
     hf_put64(secret + 16, key->k0);
     hf_put64(secret + 24, key->k1);
     hf_sha256_of(secret, sizeof secret, derived);
-    bool good = EVP_EncryptInit_ex(ctx, EVP_aes_128_gcm(), NULL, derived, NULL) == 1;
+    bool good = aes && EVP_EncryptInit_ex(ctx, aes, NULL, derived, NULL) == 1;
     OPENSSL_cleanse(secret, sizeof secret);
     OPENSSL_cleanse(derived, sizeof derived);
     return good;
