@@ -50,6 +50,12 @@ static void *grown(void *block, size_t bytes)
 
 /* ---- Files and names ---- */
 
+/* Names are shorter than SIM_NAME_SIZE: a file gets no other. */
+static void name_set(char name[SIM_NAME_SIZE], const char *to)
+{
+    memcpy(name, to, strlen(to) + 1);
+}
+
 static struct sim_file *find(const struct sim_disk *d, const char *name)
 {
     for (size_t i = 0; i < d->file_count; i++)
@@ -75,12 +81,7 @@ static void renaming_add(struct sim_disk *d, struct sim_file *f, const char *to)
     }
     struct renaming *r = &d->renamings[d->renaming_count++];
     r->file = f;
-    snprintf(r->to, sizeof r->to, "%s", to);
-}
-
-static void name_set(char name[SIM_NAME_SIZE], const char *to)
-{
-    snprintf(name, SIM_NAME_SIZE, "%s", to);
+    name_set(r->to, to);
 }
 
 /* A file without a name lives on while it is open, and takes its room so long. */
