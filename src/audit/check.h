@@ -117,7 +117,9 @@ struct hf_audit_effects {
     size_t touched_count;
 };
 
-#define HF_AUDIT_CHUNK 65536 /* holds are kept in chunks, so that growing moves none of them */
+/* Holds are kept in chunks, so that growing moves none of them; small ones, because a store with few
+ * holds has one all the same. */
+#define HF_AUDIT_CHUNK 16384
 
 struct hf_audit_state {
     struct hf_audit_report *report; /* borrowed */
