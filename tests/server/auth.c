@@ -115,6 +115,8 @@ static void call_text(const struct hf_call *call, const char *method, char *out,
 /* What somebody with this role is answered: 401, 403, or something else, which is 0 here. */
 static int expected(const struct hf_call *call, enum hf_role role)
 {
+    if (call->kind == HF_CALL_HEAD && role > HF_ROLE_NONE)
+        return 403; /* it is for operators */
     if (role >= call->role)
         return 0;
     return role == HF_ROLE_NONE ? 401 : 403;
@@ -136,7 +138,9 @@ static void judge(const struct hf_call *call, const char *method, enum hf_role r
                  r.body);
     if (want && !head)
         watch_refused(&r, want, want == 401 ? "unauthorized" : "forbidden",
-                      want == 401 ? "Bearer" : "role");
+                      want == 401                  ? "Bearer"
+                      : call->kind == HF_CALL_HEAD ? "operator"
+                                                   : "role");
     const char *ask = reply_field(&r, "WWW-Authenticate");
     assert_int_equal(ask != NULL, want == 401);
     if (ask)
