@@ -109,7 +109,7 @@ struct hf_audit_claims {
                                          * their retention is over */
 };
 
-/* A key that began again, although its effect may have happened. */
+/* A key that began again after it was settled, or before its outcome was known. */
 struct hf_audit_rerun {
     char *who;       /* owned: its key and tenant, for people */
     bool taken_over; /* else its retention was over */

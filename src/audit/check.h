@@ -201,7 +201,7 @@ void hf_audit_break_store(struct hf_audit_state *s, enum hf_audit_check_id id, c
 /* The names, titles and meanings; counts at zero. */
 void hf_audit_checks_init(struct hf_audit_report *report, bool database);
 
-/* ---- check_claim.c: shared by claims and leases ---- */
+/* ---- check_claim.c: for everything that is found by its name ---- */
 
 /* Find the item or add a new one; *fresh: it is new. NULL if out of memory. */
 void *hf_audit_item(struct hf_audit_state *s, struct hf_audit_table *t, struct hf_audit_name name,

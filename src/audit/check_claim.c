@@ -13,7 +13,7 @@ static struct hf_bytes nothing(void)
     return hf_mem("", 0);
 }
 
-/* ---- Shared with leases ---- */
+/* ---- For everything that is found by its name ---- */
 
 void *hf_audit_item(struct hf_audit_state *s, struct hf_audit_table *t, struct hf_audit_name name,
                     bool *fresh)
@@ -232,16 +232,15 @@ void hf_audit_judge_claim(struct hf_audit_state *s, const struct hf_audit_entry 
                        hf_audit_show(row->key).text, (unsigned long long)row->fence,
                        fresh ? "nothing" : hf_audit_claim_name(c->state),
                        hf_audit_figure(s, c->position).text, wrong);
-    if (e->action == HF_BEGIN)
-        begin_count(s, e, fresh ? NULL : c, row);
-    else
-        settle_count(&s->report->claim, e, row);
     if (e->action == HF_BEGIN) {
+        begin_count(s, e, fresh ? NULL : c, row);
         hf_audit_fresh_fence(s, e, "claim", row->key, c->fence, row->fence);
         if (hf_audit_key_alive(s, row->tenant, row->key, e->recorded_at))
             hf_audit_break(s, HF_AUDIT_IR4, e,
                            "claim %s begins with a key that another call has used",
                            hf_audit_show(row->key).text);
+    } else {
+        settle_count(&s->report->claim, e, row);
     }
     c->fence = row->fence;
     c->fingerprint = hf_get64(row->fingerprint);

@@ -46,12 +46,13 @@ static void print_claim_verdict(const struct hf_audit_report *r, FILE *out)
             (unsigned long long)(c->now[HF_CLAIM_FAILED] + c->now[HF_CLAIM_RETRYABLE]),
             (unsigned long long)c->now[HF_CLAIM_STARTED], (unsigned long long)unknown);
     if (reruns > 0)
-        fprintf(out,
-                "BEGUN AGAIN: %s a key began again although its effect may have happened, because "
-                "its\nretention was over or on_abandon is retry: see Claims.\n",
-                COUNT(reruns, "time", "times"));
+        fprintf(
+            out,
+            "BEGUN AGAIN: %s a key began again, because its retention was over or on_abandon is "
+            "retry.\nIts effect may have happened twice: see Claims.\n",
+            COUNT(reruns, "time", "times"));
     if (unknown > 0)
-        fprintf(out, "UNKNOWN: nobody has said what became of %s: see Claims.\n",
+        fprintf(out, "UNKNOWN: the lease of %s ended before it was settled: see Claims.\n",
                 COUNT(unknown, "claim", "claims"));
 }
 
@@ -336,8 +337,8 @@ static void print_claims(const struct hf_audit_report *r, FILE *out)
         (unsigned long long)c->now[HF_CLAIM_RETRYABLE]);
     if (reruns == 0)
         return;
-    fprintf(out, "  begun again although the effect may have happened: %s, %zu listed\n",
-            COUNT(reruns, "time", "times"), r->rerun_listed);
+    fprintf(out, "  taken over or begun again: %s, %zu listed\n", COUNT(reruns, "time", "times"),
+            r->rerun_listed);
     for (size_t i = 0; i < r->rerun_listed; i++)
         print_rerun(&r->reruns[i], out);
 }

@@ -258,7 +258,7 @@ const struct hf_cli_command hf_cli_commands[] = {
       .summary = "reserve a key for an outside effect, and settle it",
       .about = "A claim reserves KEY for an effect outside of the store, such as a card charge. "
                "begin starts it and prints its fence. With this fence, complete or fail settles "
-               "it, heartbeat keeps its lease, and abandon says that nobody knows what happened. "
+               "it, heartbeat keeps its lease, and abandon says that the outcome is not known. "
                "If its lease runs out first, the claim is unknown, and no begin runs the effect "
                "again until it is settled. A settled claim is remembered for its retention; then "
                "the key begins again. list without --tenant shows unsettled claims of all tenants "

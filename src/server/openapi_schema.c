@@ -256,8 +256,8 @@ static const struct member audit_claims_members[] = {
     HAS("failed_retryable", COUNT, NULL, "calls of fail with retryable"),
     HAS("abandoned", COUNT, NULL, "calls of abandon"),
     HAS("now", OBJECT, "audit_claims_now", "claims by their state at the end"),
-    HAS("listed", LIST, "audit_rerun", "keys that began again although their effect may have "
-        "happened; at most 100"),
+    HAS("listed", LIST, "audit_rerun", "keys that were taken over or began again after their "
+        "retention; at most 100"),
 };
 
 static const struct member audit_claims_now_members[] = {

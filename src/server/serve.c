@@ -47,7 +47,7 @@ static void on_note(void *arg, int level, const char *line)
     log_text(arg, level > 0 ? HF_LOG_WARNING : HF_LOG_INFO, "store", line);
 }
 
-/* Settling it is a person's work, or a probe's: nobody may have asked for it. */
+/* An operator or a probe must settle the claim, so the log says so although no client asks. */
 static void on_unknown(void *arg, const struct hf_claim *claim)
 {
     struct hf_server *s = arg;
@@ -264,7 +264,7 @@ static int prepare(struct hf_server *s)
     return -1;
 }
 
-/* Claims that were unknown before the start were logged then; perhaps nobody has settled them. */
+/* Claims that were unknown before the start were logged then, and are not settled yet. */
 static void unknown_note(struct hf_server *s)
 {
     struct hf_stats stats;

@@ -130,7 +130,7 @@ static void every_key_that_began_again_is_listed(void **state)
     assert_int_equal(taken->ended_at, KIT_START + MINUTE);
     says("4 claims were begun 7 times: 1 completed, 0 failed, 2 in progress, 1 unknown.\n");
     says("BEGUN AGAIN: 2 times a key began again");
-    says("UNKNOWN: nobody has said what became of 1 claim");
+    says("UNKNOWN: the lease of 1 claim ended before it was settled");
     says("remembered until 2023-11-14T23:13:20.000Z\n    begun again at 2023-11-15T00:13:20.000Z");
 }
 
