@@ -169,6 +169,7 @@ enum hf_hold_state { HF_HELD = 1, HF_CONFIRMED = 2, HF_RELEASED = 3, HF_EXPIRED 
 struct hf_hold {
     char id[HF_ID_SIZE];       /* opaque, unique */
     char reverses[HF_ID_SIZE]; /* the confirmed hold that this record reverses, or "" */
+    char reacquires[HF_ID_SIZE]; /* the expired hold in whose place this one is, or "" */
     uint64_t ordinal;          /* 1, 2, 3 ... in the order of placing, over all tenants */
     uint64_t previous;         /* ordinal of the previous hold on the same resource, or 0 */
     enum hf_hold_state state;
@@ -360,6 +361,10 @@ enum hf_action {
      * held and no fence was given */
     HF_DELETE_LEASE = 22,
     HF_ABANDON = 23,      /*    settle       -> claim, UNKNOWN; .key is the claim's key */
+    /* K hold -> hold. HF_CONFIRM, also if the hold's window has elapsed: if a unit is free, a new
+     * hold is placed and confirmed in the same commit, and is the answer (`reacquires`); else
+     * HF_WINDOW_ELAPSED with `refund` */
+    HF_CONFIRM_LATE = 24,
     HF_SWEEP = 32,        /*    not for requests: the store expired an overdue hold */
     HF_CONFIGURE = 33,    /*    not for requests: the store was opened with another configuration */
     HF_GET_HOLD = 64,     /*    hold         -> hold */
@@ -502,6 +507,8 @@ enum hf_limit {
 struct hf_answer {
     enum hf_status status;
     enum hf_limit limit; /* with HF_STORAGE_FAILURE, if it came from a limit */
+    /* HF_CONFIRM_LATE, with HF_WINDOW_ELAPSED: no unit is free, so give the money back */
+    bool refund;
     enum hf_record kind;
     union {
         struct hf_hold hold;

@@ -57,6 +57,7 @@ static void same_request(const struct hf_request *a, const struct hf_request *b)
     case HF_RELEASE:
     case HF_EXPIRE:
     case HF_REVERSE:
+    case HF_CONFIRM_LATE:
     case HF_GET_HOLD: FUZZ_WANT(hf_bytes_equal(a->hold.id, b->hold.id)); break;
     case HF_SET_RESOURCE:
         FUZZ_WANT(hf_bytes_equal(a->set_resource.name, b->set_resource.name));
@@ -102,7 +103,7 @@ static bool asked(const struct hf_request *request)
     if (action == HF_BEGIN)
         return request->begin.fingerprint && request->key.size > 0;
     return (action >= HF_PLACE_HOLD && action <= HF_HEARTBEAT) || action == HF_ABANDON ||
-           (action >= HF_GET_HOLD && action <= HF_GET_CLAIM);
+           action == HF_CONFIRM_LATE || (action >= HF_GET_HOLD && action <= HF_GET_CLAIM);
 }
 
 /* Ask a server for it, if our client can. */

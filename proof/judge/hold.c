@@ -337,7 +337,26 @@ static void reversed(struct judge_step *s, struct judge_record *hold)
         judge_object(s, "PC6: the record ends before it begins");
     new_hold(s, r, &want);
     judge_change(s, r)->resource.resource.confirmed--;
-    judge_change(s, hold)->hold.given_back = true;
+    judge_change(s, hold)->hold.followed = true;
+}
+
+/* A late confirm made a hold in the place of `late`. */
+static void reacquired(struct judge_step *s, struct judge_record *late)
+{
+    const struct hf_hold *old = &late->body.hold.hold;
+    if (!judge_has(s, HF_RECORD_HOLD))
+        return;
+    struct judge_record *r = resource_of(s, late);
+    judge_touch(s, r);
+    struct hf_hold want = { .state = HF_CONFIRMED,
+                            .resource = old->resource,
+                            .requester = old->requester,
+                            .expires_at = s->now + (old->expires_at - old->placed_at),
+                            .ended_at = s->now };
+    memcpy(want.reacquires, old->id, sizeof want.reacquires);
+    new_hold(s, r, &want);
+    judge_change(s, r)->resource.resource.confirmed++;
+    judge_change(s, late)->hold.followed = true;
 }
 
 static uint64_t end_allowed(const struct judge_step *s, const struct judge_body *b)
@@ -345,8 +364,8 @@ static uint64_t end_allowed(const struct judge_step *s, const struct judge_body 
     enum hf_action action = s->op->request.action;
     bool over = s->now >= b->hold.hold.expires_at;
     if (action == HF_REVERSE)
-        return JUDGE_IS(b->hold.hold.state == HF_CONFIRMED && !b->hold.given_back ? HF_OK
-                                                                                  : HF_NOT_HELD);
+        return JUDGE_IS(b->hold.hold.state == HF_CONFIRMED && !b->hold.followed ? HF_OK
+                                                                                : HF_NOT_HELD);
     if (b->hold.hold.state != HF_HELD)
         return JUDGE_IS(HF_NOT_HELD);
     uint64_t may = over ? JUDGE_IS(HF_NOT_HELD) : 0; /* the sweeper may have had it */
@@ -370,21 +389,61 @@ static const char *end_rule(const struct judge_step *s, const struct judge_body 
                                : "PC2: the hold is held";
 }
 
-void judge_rule_end(struct judge_step *s)
+/* The hold that the request names. NULL: it is judged already. */
+static struct judge_record *named(struct judge_step *s)
 {
     const struct hf_request *q = &s->op->request;
     if (s->quiet && s->op->status != HF_OK)
-        return;
+        return NULL;
     struct judge_record *hold = judge_find(s->j, JUDGE_HOLD, none(), q->hold.id, none());
     judge_touch(s, hold);
-    struct judge_body *b = &hold->body;
-    if (!b->present || !judge_bytes_equal(b->hold.hold.tenant, q->tenant)) {
-        judge_allow(s,
-                    JUDGE_IS(HF_NOT_KNOWN) |
-                        (q->hold.id.size == HF_ID_SIZE - 1 ? 0 : JUDGE_IS(HF_INVALID_REQUEST)),
-                    "there is no such hold");
+    if (hold->body.present && judge_bytes_equal(hold->body.hold.hold.tenant, q->tenant))
+        return hold;
+    judge_allow(s,
+                JUDGE_IS(HF_NOT_KNOWN) |
+                    (q->hold.id.size == HF_ID_SIZE - 1 ? 0 : JUDGE_IS(HF_INVALID_REQUEST)),
+                "there is no such hold");
+    return NULL;
+}
+
+void judge_rule_confirm_late(struct judge_step *s)
+{
+    struct judge_record *hold = named(s);
+    if (!hold)
+        return;
+    const struct judge_body *b = &hold->body;
+    enum hf_status status = s->op->status;
+    bool held = b->hold.hold.state == HF_HELD;
+    if (held && s->now < b->hold.hold.expires_at) {
+        judge_allow(s, JUDGE_IS(HF_OK), "PC7: a hold can be confirmed before its end");
+        if (status == HF_OK)
+            ended(s, hold, HF_CONFIRMED);
         return;
     }
+    if (!held && (b->hold.hold.state != HF_EXPIRED || b->hold.followed)) {
+        judge_allow(s, JUDGE_IS(HF_NOT_HELD), "only what has expired is reacquired, and once");
+        return;
+    }
+    if (held)
+        learn_expired(s, hold);
+    const struct judge_body *r = &resource_of(s, hold)->body;
+    uint64_t taken = (uint64_t)r->resource.live_count + r->resource.resource.confirmed;
+    bool none_free = !r->resource.resource.open || taken >= r->resource.resource.capacity;
+    judge_allow(s, JUDGE_IS(none_free ? HF_WINDOW_ELAPSED : HF_OK),
+                none_free ? "PC11: there is no unit to be had" : "a unit is free");
+    if (status == HF_WINDOW_ELAPSED && !s->op->answer.refund)
+        judge_object(s, "a late payment without a unit is to be refunded, and nobody says so");
+    if (status == HF_OK)
+        reacquired(s, hold);
+}
+
+void judge_rule_end(struct judge_step *s)
+{
+    const struct hf_request *q = &s->op->request;
+    struct judge_record *hold = named(s);
+    if (!hold)
+        return;
+    struct judge_body *b = &hold->body;
     judge_allow(s, end_allowed(s, b), end_rule(s, b));
     enum hf_status status = s->op->status;
     if (b->hold.hold.state == HF_HELD && s->now >= b->hold.hold.expires_at &&

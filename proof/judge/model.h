@@ -86,7 +86,7 @@ struct judge_body {
         } client;
         struct {
             struct hf_hold hold;
-            bool given_back;  /* there is a record that reverses it */
+            bool followed;    /* there is a record that reverses or reacquires it */
             bool ended_about; /* it is known to have expired, between the two times */
             hf_time ended_from, ended_until;
             hf_time held_until; /* an answer showed it held at this time */
@@ -239,6 +239,7 @@ bool judge_name_valid(struct hf_bytes name);
 
 void judge_rule_place(struct judge_step *s);
 void judge_rule_end(struct judge_step *s); /* confirm, release, expire, reverse */
+void judge_rule_confirm_late(struct judge_step *s);
 /* Does the operation end, or keep alive, a hold, a claim or a lease that is surely held? */
 bool judge_hold_can_end(struct judge_step *s);
 bool judge_claim_can_end(struct judge_step *s);

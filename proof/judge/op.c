@@ -61,6 +61,7 @@ static void keep_request(struct judge *j, struct hf_request *r)
     case HF_RELEASE:
     case HF_EXPIRE:
     case HF_REVERSE:
+    case HF_CONFIRM_LATE:
     case HF_GET_HOLD: keep(j, &r->hold.id); break;
     case HF_SET_RESOURCE: keep(j, &r->set_resource.name); break;
     case HF_SET_GUARD: keep(j, &r->set_guard.name); break;
@@ -193,7 +194,8 @@ bool judge_request_same(const struct hf_request *a, const struct hf_request *b)
     case HF_CONFIRM:
     case HF_RELEASE:
     case HF_EXPIRE:
-    case HF_REVERSE: return same(a->hold.id, b->hold.id);
+    case HF_REVERSE:
+    case HF_CONFIRM_LATE: return same(a->hold.id, b->hold.id);
     case HF_GRANT:
         return same(a->lease.name, b->lease.name) && same(a->lease.holder, b->lease.holder) &&
                a->lease.ttl_ms == b->lease.ttl_ms;
@@ -216,10 +218,11 @@ bool judge_request_same(const struct hf_request *a, const struct hf_request *b)
 bool judge_hold_same(const struct hf_hold *a, const struct hf_hold *b)
 {
     return strcmp(a->id, b->id) == 0 && strcmp(a->reverses, b->reverses) == 0 &&
-           a->ordinal == b->ordinal && a->previous == b->previous && a->state == b->state &&
-           same(a->tenant, b->tenant) && same(a->resource, b->resource) &&
-           same(a->requester, b->requester) && a->placed_at == b->placed_at &&
-           a->expires_at == b->expires_at && a->ended_at == b->ended_at;
+           strcmp(a->reacquires, b->reacquires) == 0 && a->ordinal == b->ordinal &&
+           a->previous == b->previous && a->state == b->state && same(a->tenant, b->tenant) &&
+           same(a->resource, b->resource) && same(a->requester, b->requester) &&
+           a->placed_at == b->placed_at && a->expires_at == b->expires_at &&
+           a->ended_at == b->ended_at;
 }
 
 static bool resource_same(const struct hf_resource *a, const struct hf_resource *b)
@@ -264,7 +267,7 @@ static bool register_same(const struct hf_register *a, const struct hf_register 
 
 bool judge_answer_same(const struct hf_answer *a, const struct hf_answer *b)
 {
-    if (a->status != b->status || a->kind != b->kind)
+    if (a->status != b->status || a->kind != b->kind || a->refund != b->refund)
         return false;
     switch (a->kind) {
     case HF_RECORD_HOLD: return judge_hold_same(&a->hold, &b->hold);
@@ -288,6 +291,7 @@ const char *judge_action_name(enum hf_action action)
                                          [HF_RELEASE] = "release",
                                          [HF_EXPIRE] = "expire",
                                          [HF_REVERSE] = "reverse",
+                                         [HF_CONFIRM_LATE] = "confirm_late",
                                          [HF_SET_RESOURCE] = "set_resource",
                                          [HF_SET_GUARD] = "set_guard",
                                          [HF_CHECK] = "check",

@@ -15,6 +15,7 @@ static const struct {
     { HF_RELEASE, SORT_KEYED, judge_rule_end },
     { HF_EXPIRE, SORT_KEYED, judge_rule_end },
     { HF_REVERSE, SORT_KEYED, judge_rule_end },
+    { HF_CONFIRM_LATE, SORT_KEYED, judge_rule_confirm_late },
     { HF_SET_RESOURCE, SORT_WRITE, judge_rule_set_resource },
     { HF_SET_GUARD, SORT_WRITE, judge_rule_set_guard },
     { HF_CHECK, SORT_READ, judge_rule_identity },
@@ -66,6 +67,7 @@ static bool needs_hold(enum hf_action action)
     case HF_RELEASE:
     case HF_EXPIRE:
     case HF_REVERSE:
+    case HF_CONFIRM_LATE:
     case HF_GET_HOLD: return true;
     default: return false;
     }

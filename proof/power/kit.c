@@ -175,6 +175,7 @@ static bool has_key(enum hf_action action)
     case HF_RELEASE:
     case HF_EXPIRE:
     case HF_REVERSE:
+    case HF_CONFIRM_LATE:
     case HF_GRANT:
     case HF_WRITE:
     case HF_APPLY: return true;

@@ -40,6 +40,7 @@ static void add_hold(uint64_t *hash, const struct hf_hold *h)
 {
     add_bytes(hash, hf_str(h->id));
     add_bytes(hash, hf_str(h->reverses));
+    add_bytes(hash, hf_str(h->reacquires));
     add(hash, h->ordinal);
     add(hash, h->previous);
     add(hash, (uint64_t)h->state);

@@ -26,7 +26,8 @@ void sim_known_learn(struct sim_known *known, const struct sim_ask *ask)
     const struct sim_step *s = &ask->step;
     const struct hf_answer *a = &ask->result.answer;
     struct sim_shown *shown = &known->steps[s->first ? s->first : s->label];
-    if (a->kind == HF_RECORD_HOLD && (s->action == HF_PLACE_HOLD || s->action == HF_REVERSE))
+    if (a->kind == HF_RECORD_HOLD &&
+        (s->action == HF_PLACE_HOLD || s->action == HF_REVERSE || s->action == HF_CONFIRM_LATE))
         memcpy(shown->id, a->hold.id, sizeof shown->id);
     if (a->kind == HF_RECORD_CLAIM && s->key_kind == SIM_KEY_CLAIM)
         known->claims[s->tenant][s->key] = a->claim.fence;
@@ -431,6 +432,7 @@ void sim_ask_make(struct sim_ask *ask, const struct sim_mix *mix, struct sim_kno
     case HF_RELEASE:
     case HF_EXPIRE:
     case HF_REVERSE:
+    case HF_CONFIRM_LATE:
     case HF_GET_HOLD: r->hold.id = hf_str(k->used); break;
     case HF_SET_RESOURCE:
         r->set_resource.name = thing(mix, arena, 'r', s->thing);

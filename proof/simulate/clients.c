@@ -29,7 +29,8 @@ static bool is_lasting(const struct sim_ask *ask)
 {
     const struct hf_token *t = &ask->result.token;
     return is_answer(ask) && !ask->result.replayed && t->action == ask->request.action &&
-           t->recorded_at == ask->result.now && ask->request.action <= HF_REVERSE &&
+           t->recorded_at == ask->result.now &&
+           (ask->request.action <= HF_REVERSE || ask->request.action == HF_CONFIRM_LATE) &&
            ask->result.answer.status != HF_TOKEN_COLLISION;
 }
 

@@ -14,9 +14,10 @@ static const struct group {
     uint8_t actions[9];
     uint8_t weights[9];
 } groups[] = {
-    { { HF_PLACE_HOLD, HF_CONFIRM, HF_RELEASE, HF_EXPIRE, HF_REVERSE, HF_SET_RESOURCE },
-      { 30, 8, 8, 4, 4, 2 } },
-    { { HF_PLACE_HOLD, HF_CONFIRM, HF_REVERSE }, { 20, 14, 8 } },
+    { { HF_PLACE_HOLD, HF_CONFIRM, HF_RELEASE, HF_EXPIRE, HF_REVERSE, HF_CONFIRM_LATE,
+        HF_SET_RESOURCE },
+      { 30, 8, 8, 4, 4, 4, 2 } },
+    { { HF_PLACE_HOLD, HF_CONFIRM, HF_REVERSE, HF_CONFIRM_LATE }, { 20, 14, 8, 6 } },
     { { HF_SET_GUARD, HF_CHECK, HF_RECORD, HF_ADMIT }, { 1, 6, 8, 12 } },
     { { HF_BEGIN, HF_COMPLETE, HF_FAIL, HF_HEARTBEAT, HF_ABANDON }, { 14, 6, 4, 3, 2 } },
     { { HF_GRANT, HF_RENEW, HF_RETURN, HF_DELETE_LEASE }, { 8, 4, 4, 1 } },

@@ -322,6 +322,7 @@ static void draw_parameters(struct draft *d, struct sim_step *s)
     case HF_RELEASE:
     case HF_EXPIRE:
     case HF_REVERSE:
+    case HF_CONFIRM_LATE:
     case HF_GET_HOLD: s->origin = recent_hold(d); break;
     case HF_SET_RESOURCE:
         s->amount = (int64_t)below(d, 5);
@@ -381,13 +382,13 @@ static bool is_keyed(enum hf_action action)
 {
     return (action >= HF_PLACE_HOLD && action <= HF_REVERSE) || action == HF_GRANT ||
            action == HF_WRITE || action == HF_APPLY || action == HF_DELETE_REGISTER ||
-           action == HF_DELETE_LEASE;
+           action == HF_DELETE_LEASE || action == HF_CONFIRM_LATE;
 }
 
 static void remember(struct draft *d, const struct sim_step *s)
 {
     d->asks[d->ask_count++ % RECENT] = (size_t)(s - d->script->steps);
-    if (s->action == HF_PLACE_HOLD || s->action == HF_REVERSE)
+    if (s->action == HF_PLACE_HOLD || s->action == HF_REVERSE || s->action == HF_CONFIRM_LATE)
         d->holds[d->hold_count++ % RECENT] = s->label;
 }
 

@@ -29,6 +29,7 @@ static void add_hold(struct sim_trace *t, const struct hf_hold *h)
 {
     sim_trace_bytes(t, hf_str(h->id));
     sim_trace_bytes(t, hf_str(h->reverses));
+    sim_trace_bytes(t, hf_str(h->reacquires));
     sim_trace_number(t, h->ordinal);
     sim_trace_number(t, h->previous);
     sim_trace_number(t, h->state);

@@ -32,6 +32,13 @@ static const struct hf_call_field place_fields[] = {
       IN(place_hold.fence) },
 };
 
+static const struct hf_call_field confirm_fields[] = {
+    { "late", CHOICE, false, "reacquire",
+      "if the hold's window has elapsed and a unit is free, place and confirm a new hold in the "
+      "same commit",
+      .becomes = HF_CONFIRM_LATE },
+};
+
 static const struct hf_call_field resource_fields[] = {
     { "capacity", NUMBER, false, NULL,
       "number of units, 1 to 1000000000; default: unchanged (1 if new)", IN(set_resource.capacity),
@@ -203,7 +210,7 @@ const struct hf_call hf_calls[] = {
       .help = "List holds, newest first." },
     { POST("/v1/holds/{id}/confirm"), PARAM("id"), CHANGES(HF_CONFIRM), KEYED, .op = "confirm",
       .answers = "hold", REFUSES(HF_NOT_KNOWN, HF_NOT_HELD, HF_WINDOW_ELAPSED),
-      .help = "Make a hold final, before it expires." },
+      FIELDS(confirm_fields), .help = "Make a hold final, before it expires." },
     { POST("/v1/holds/{id}/release"), PARAM("id"), CHANGES(HF_RELEASE), KEYED, .op = "release",
       .answers = "hold", REFUSES(HF_NOT_KNOWN, HF_NOT_HELD),
       .help = "Give the unit of a hold back." },

@@ -53,6 +53,9 @@ struct hf_call_field {
     /* FLAG: the numbers for false and for true. CHOICE: `no` is the number of the first choice. */
     uint8_t no, yes;
     uint32_t most; /* NUMBER: not 0: the range is 1 to this */
+    /* CHOICE with one word and without an offset: a request that has it is of this action, not of
+     * the call's. 0: none */
+    enum hf_action becomes;
 };
 
 struct hf_call {

@@ -309,6 +309,8 @@ enum hf_status hf_decode_put(const struct hf_decoding *d, void *out)
     enum hf_status status = HF_OK;
     for (size_t i = 0; i < d->call->field_count && status == HF_OK; i++) {
         const struct hf_call_field *field = &d->call->fields[i];
+        if (d->got[i].given && field->becomes)
+            ((struct hf_request *)out)->action = field->becomes;
         if (!d->got[i].given || !field->at)
             continue;
         value_put(field, &d->got[i], out);

@@ -94,6 +94,10 @@ void hf_api_hold(struct hf_json *j, const struct hf_hold *hold)
         hf_json_name(j, "reverses");
         hf_json_text(j, hold->reverses);
     }
+    if (hold->reacquires[0]) {
+        hf_json_name(j, "reacquires");
+        hf_json_text(j, hold->reacquires);
+    }
     hf_json_object_end(j);
 }
 

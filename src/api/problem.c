@@ -119,6 +119,14 @@ static const struct detail details[] = {
     { HF_CONFIRM, HF_NOT_HELD, ENDED },
     { HF_CONFIRM, HF_WINDOW_ELAPSED,
       "The hold expired before it was confirmed. Place a new hold, with a new key." },
+    { HF_CONFIRM_LATE, HF_INVALID_REQUEST, HOLD_INVALID },
+    { HF_CONFIRM_LATE, HF_NOT_KNOWN, NO_HOLD },
+    { HF_CONFIRM_LATE, HF_NOT_HELD,
+      "The hold has already ended, or a late confirm has reacquired its unit before. Get it to see "
+      "how it ended." },
+    { HF_CONFIRM_LATE, HF_WINDOW_ELAPSED,
+      "The hold expired before it was confirmed, and no unit of its resource is free. Refund the "
+      "payment." },
     { HF_RELEASE, HF_INVALID_REQUEST, HOLD_INVALID },
     { HF_RELEASE, HF_NOT_KNOWN, NO_HOLD },
     { HF_RELEASE, HF_NOT_HELD, ENDED },
@@ -243,6 +251,8 @@ unsigned hf_api_answer_status(enum hf_action action, const struct hf_answer *ans
     if (action == HF_BEGIN) /* a settled claim is a stored answer, nothing new */
         return answer->kind == HF_RECORD_CLAIM && answer->claim.state == HF_CLAIM_STARTED ? 201
                                                                                           : 200;
+    if (action == HF_CONFIRM_LATE)
+        return answer->kind == HF_RECORD_HOLD && answer->hold.reacquires[0] ? 201 : 200;
     return action == HF_PLACE_HOLD || action == HF_GRANT ? 201 : 200;
 }
 
@@ -325,5 +335,9 @@ void hf_api_refusal(struct hf_json *j, enum hf_action action, const struct hf_an
     problem_begin(j, &problem);
     if (unsettled && answer->kind == HF_RECORD_CLAIM)
         claim_add(j, &answer->claim);
+    if (answer->refund) {
+        hf_json_name(j, "verdict");
+        hf_json_text(j, "refund");
+    }
     hf_json_object_end(j);
 }

@@ -480,6 +480,7 @@ static void mark_incomplete(const struct hf_audit_state *s)
     r->checks[HF_AUDIT_PC4].incomplete |= ids_unknown;
     r->checks[HF_AUDIT_PC9].incomplete |= ids_unknown;
     r->checks[HF_AUDIT_REVERSALS].incomplete |= ids_unknown;
+    r->checks[HF_AUDIT_LATE].incomplete |= ids_unknown;
     r->checks[HF_AUDIT_IR5].incomplete |= ids_unknown;
 }
 

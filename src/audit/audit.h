@@ -29,6 +29,7 @@ enum hf_audit_check_id {
     HF_AUDIT_PC10,
     HF_AUDIT_PC11,
     HF_AUDIT_REVERSALS,
+    HF_AUDIT_LATE,
     HF_AUDIT_LINKS,
     HF_AUDIT_DP1,
     HF_AUDIT_DP2,

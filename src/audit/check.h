@@ -13,7 +13,7 @@
 
 /* ---- What is remembered of each thing ---- */
 
-enum { HF_AUDIT_IS_REVERSAL = 1, HF_AUDIT_IS_REVERSED = 2 };
+enum { HF_AUDIT_IS_REVERSAL = 1, HF_AUDIT_IS_REVERSED = 2, HF_AUDIT_IS_REACQUIRED = 4 };
 
 struct hf_audit_hold {
     uint64_t position; /* of the entry that placed it; 0 if that entry is missing */
@@ -110,7 +110,7 @@ struct hf_audit_touched {
 };
 
 struct hf_audit_effects {
-    unsigned placed, confirmed, released, expired, reversed, other;
+    unsigned placed, confirmed, released, expired, reversed, reacquired, other;
     uint64_t placed_ordinal; /* of the last hold placed, or reversal made */
     uint64_t ended_ordinal;  /* of the last hold confirmed, released or expired */
     struct hf_audit_touched touched[2 * HF_AUDIT_ROWS_MAX]; /* resources */

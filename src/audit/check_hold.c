@@ -192,6 +192,31 @@ static void judge_reversal(struct hf_audit_state *s, const struct hf_audit_entry
     s->effects.reversed++;
 }
 
+static void judge_reacquired(struct hf_audit_state *s, const struct hf_audit_entry *e,
+                             const struct hf_hold *h, uint32_t resource, uint64_t requester)
+{
+    struct hf_audit_hold *late = hf_audit_hold_at(s, hf_audit_ordinal_of(s, h->reacquires));
+    const char *wrong = NULL;
+    hf_audit_looked(s, HF_AUDIT_LATE, 1);
+    if (!late)
+        wrong = "is not known";
+    else if (late->state != HF_EXPIRED)
+        wrong = "is not expired";
+    else if (late->flags & HF_AUDIT_IS_REACQUIRED)
+        wrong = "was reacquired before";
+    else if (late->resource != resource || late->requester != requester)
+        wrong = "has another resource or requester";
+    if (wrong)
+        hf_audit_break(s, HF_AUDIT_LATE, e, "%s reacquires hold %s, which %s", h->id, h->reacquires,
+                       wrong);
+    if (h->state != HF_CONFIRMED)
+        hf_audit_break(s, HF_AUDIT_LATE, e, "%s reacquires a hold and is %s instead of confirmed",
+                       h->id, hf_audit_state_name(h->state));
+    if (late)
+        late->flags |= HF_AUDIT_IS_REACQUIRED;
+    s->effects.reacquired++;
+}
+
 static bool number_makes_sense(const struct hf_audit_state *s, uint64_t ordinal)
 {
     return ordinal > 0 && ordinal <= s->hold_count + (s->database ? GAP_MAX_DATABASE : GAP_MAX);
@@ -270,9 +295,13 @@ static void hold_first(struct hf_audit_state *s, const struct hf_audit_entry *e,
         judge_reversal(s, e, h, resource, requester);
         return;
     }
-    s->effects.placed++;
     s->resources[resource].held += h->state == HF_HELD;
     s->resources[resource].confirmed += h->state == HF_CONFIRMED;
+    if (h->reacquires[0]) {
+        judge_reacquired(s, e, h, resource, requester);
+        return;
+    }
+    s->effects.placed++;
     hf_audit_looked(s, HF_AUDIT_PC2, 1);
     if (h->state != HF_HELD)
         hf_audit_break(s, HF_AUDIT_PC2, e, "the first record of hold %s is %s", h->id,
@@ -282,16 +311,18 @@ static void hold_first(struct hf_audit_state *s, const struct hf_audit_entry *e,
 
 /* ---- Later records of a hold ---- */
 
-/* The state to which each action may change a held hold; 0: none. */
-static enum hf_hold_state outcome_of(enum hf_action action)
+/* May the action change a held hold to `state`? place_hold and a late confirm expire overdue holds
+ * on their resource. */
+static bool may_end(enum hf_action action, enum hf_hold_state state)
 {
     switch (action) {
-    case HF_CONFIRM: return HF_CONFIRMED;
-    case HF_RELEASE: return HF_RELEASED;
+    case HF_CONFIRM: return state == HF_CONFIRMED;
+    case HF_CONFIRM_LATE: return state == HF_CONFIRMED || state == HF_EXPIRED;
+    case HF_RELEASE: return state == HF_RELEASED;
     case HF_EXPIRE:
     case HF_SWEEP:
-    case HF_PLACE_HOLD: return HF_EXPIRED; /* place_hold expires overdue holds on its resource */
-    default: return 0;
+    case HF_PLACE_HOLD: return state == HF_EXPIRED;
+    default: return false;
     }
 }
 
@@ -338,7 +369,7 @@ static void hold_later(struct hf_audit_state *s, const struct hf_audit_entry *e,
         r->confirmed -= mine->state == HF_CONFIRMED && !(mine->flags & HF_AUDIT_IS_REVERSED);
     } else {
         hf_audit_looked(s, HF_AUDIT_PC2, 1);
-        if (h->state != outcome_of(e->action))
+        if (!may_end(e->action, h->state))
             hf_audit_break(s, HF_AUDIT_PC2, e,
                            "hold %s was held, and an action that cannot do so makes it %s", h->id,
                            hf_audit_state_name(h->state));
@@ -366,7 +397,8 @@ static void judge_hold(struct hf_audit_state *s, const struct hf_audit_entry *e,
     judge_id(s, e, h);
     if (row->flags & HF_AUDIT_ROW_LEAVES)
         hf_audit_break(s, HF_AUDIT_PC10, e, "the record of hold %s is deleted", h->id);
-    bool places = (e->action == HF_PLACE_HOLD && h->state == HF_HELD) || e->action == HF_REVERSE;
+    bool places = (e->action == HF_PLACE_HOLD && h->state == HF_HELD) || e->action == HF_REVERSE ||
+                  (e->action == HF_CONFIRM_LATE && h->reacquires[0]);
     if (!mine && (places || e->action == HF_PLACE_HOLD)) {
         hold_first(s, e, h, resource, requester);
     } else if (!mine) {
@@ -445,7 +477,7 @@ static void judge_taken(struct hf_audit_state *s, const struct hf_audit_entry *e
         hf_audit_break(s, HF_AUDIT_PC11, e,
                        "resource %s has capacity %u and %llu units taken (%u held, %u confirmed)",
                        name.text, r->capacity, taken, r->held, r->confirmed);
-    else if (s->effects.placed > 0 && !r->open)
+    else if (s->effects.placed + s->effects.reacquired > 0 && !r->open)
         hf_audit_break(s, HF_AUDIT_PC11, e, "a hold is placed on resource %s, which is closed",
                        name.text);
     if (r->recorded && r->newest != r->row_newest)
@@ -455,16 +487,19 @@ static void judge_taken(struct hf_audit_state *s, const struct hf_audit_entry *e
                        hf_audit_figure(s, r->newest).text);
 }
 
-static void judge_reversal_row(struct hf_audit_state *s, const struct hf_audit_entry *e,
-                               const struct hf_audit_reversal *row)
+static void judge_successor_row(struct hf_audit_state *s, const struct hf_audit_entry *e,
+                                const struct hf_audit_successor *row)
 {
-    for (size_t i = 0; i < e->row_count; i++)
-        if (s->rows[i].kind == HF_ROW_HOLD && strcmp(s->rows[i].hold.id, row->reversal) == 0 &&
-            strcmp(s->rows[i].hold.reverses, row->original) == 0)
+    for (size_t i = 0; i < e->row_count; i++) {
+        const struct hf_hold *h = &s->rows[i].hold;
+        if (s->rows[i].kind == HF_ROW_HOLD && strcmp(h->id, row->successor) == 0 &&
+            (strcmp(h->reverses, row->original) == 0 || strcmp(h->reacquires, row->original) == 0))
             return;
-    hf_audit_break(s, HF_AUDIT_REVERSALS, e,
-                   "the entry says that %s was reversed by %s, but does not have that reversal",
-                   row->original, row->reversal);
+    }
+    bool late = e->action == HF_CONFIRM_LATE;
+    hf_audit_break(s, late ? HF_AUDIT_LATE : HF_AUDIT_REVERSALS, e,
+                   "the entry says that %s was %s by %s, but does not have that record",
+                   row->original, late ? "reacquired" : "reversed", row->successor);
 }
 
 void hf_audit_judge_holds(struct hf_audit_state *s, const struct hf_audit_entry *e)
@@ -475,8 +510,8 @@ void hf_audit_judge_holds(struct hf_audit_state *s, const struct hf_audit_entry 
             judge_hold(s, e, &s->rows[i]);
         else if (s->rows[i].kind == HF_ROW_RESOURCE)
             judge_resource(s, e, &s->rows[i]);
-        else if (s->rows[i].kind == HF_ROW_REVERSAL)
-            judge_reversal_row(s, e, &s->rows[i].reversal);
+        else if (s->rows[i].kind == HF_ROW_SUCCESSOR)
+            judge_successor_row(s, e, &s->rows[i].successor);
     }
     for (size_t i = 0; i < s->effects.touched_count && !s->no_memory; i++)
         judge_taken(s, e, &s->effects.touched[i]);

@@ -9,7 +9,7 @@
 /* ---- What each action does to the records when it is answered ok ---- */
 
 /* Did the entry change holds exactly as its action and answer say? A refusal changes nothing; a
- * place_hold may also expire overdue holds, refused or not. */
+ * place_hold or a late confirm may also expire overdue holds, refused or not. */
 static bool effects_fit(const struct hf_audit_entry *e, const struct hf_audit_effects *did)
 {
     unsigned once = e->status == HF_OK;
@@ -20,6 +20,11 @@ static bool effects_fit(const struct hf_audit_entry *e, const struct hf_audit_ef
         want.expired = did->expired;
         break;
     case HF_CONFIRM: want.confirmed = once; break;
+    case HF_CONFIRM_LATE:
+        want.reacquired = once && did->confirmed == 0;
+        want.confirmed = once && did->confirmed > 0;
+        want.expired = want.confirmed ? 0 : did->expired;
+        break;
     case HF_RELEASE: want.released = once; break;
     case HF_EXPIRE:
     case HF_SWEEP: want.expired = once; break;
@@ -28,7 +33,7 @@ static bool effects_fit(const struct hf_audit_entry *e, const struct hf_audit_ef
     }
     return did->placed == want.placed && did->confirmed == want.confirmed &&
            did->released == want.released && did->expired == want.expired &&
-           did->reversed == want.reversed && did->other == 0;
+           did->reversed == want.reversed && did->reacquired == want.reacquired && did->other == 0;
 }
 
 void hf_audit_judge_effects(struct hf_audit_state *s, const struct hf_audit_entry *e)
@@ -46,15 +51,15 @@ void hf_audit_judge_effects(struct hf_audit_state *s, const struct hf_audit_entr
         hf_audit_break(s, HF_AUDIT_IR8, e, "a state-changing call was carried out without a key");
     if (!effects_fit(e, did))
         hf_audit_break(s, HF_AUDIT_IR8, e,
-                       "answered %s, it placed %u, confirmed %u, released %u, expired %u and "
-                       "reversed %u holds",
+                       "answered %s, it placed %u, confirmed %u, released %u, expired %u, "
+                       "reversed %u and reacquired %u holds",
                        hf_status_code(e->status), did->placed, did->confirmed, did->released,
-                       did->expired, did->reversed);
+                       did->expired, did->reversed, did->reacquired);
     unsigned main = 0;
     for (size_t i = 0; i < e->row_count; i++) {
         enum hf_row_kind kind = s->rows[i].kind;
         bool client = kind == HF_ROW_CLIENT && e->remember == HF_REMEMBER_SEQUENCE;
-        bool may = e->status == HF_OK || e->action == HF_PLACE_HOLD;
+        bool may = e->status == HF_OK || rule->overdue;
         main += kind == rule->changes_once;
         if (!client && !(may && (rule->changes >> kind & 1)))
             hf_audit_break(s, HF_AUDIT_IR8, e, "answered %s, it changed a %s",
@@ -70,21 +75,25 @@ void hf_audit_judge_effects(struct hf_audit_state *s, const struct hf_audit_entr
 static bool answer_is_hold(const struct hf_audit_entry *e, const struct hf_audit_row *answer,
                            const struct hf_audit_effects *did)
 {
-    static const enum hf_hold_state states[] = { [HF_PLACE_HOLD] = HF_HELD,
-                                                 [HF_CONFIRM] = HF_CONFIRMED,
-                                                 [HF_RELEASE] = HF_RELEASED,
-                                                 [HF_EXPIRE] = HF_EXPIRED,
-                                                 [HF_REVERSE] = HF_RELEASED };
-    bool makes = e->action == HF_PLACE_HOLD || e->action == HF_REVERSE;
+    static const enum hf_hold_state states[] = {
+        [HF_PLACE_HOLD] = HF_HELD, [HF_CONFIRM] = HF_CONFIRMED, [HF_RELEASE] = HF_RELEASED,
+        [HF_EXPIRE] = HF_EXPIRED,  [HF_REVERSE] = HF_RELEASED,  [HF_CONFIRM_LATE] = HF_CONFIRMED
+    };
+    bool makes = e->action == HF_PLACE_HOLD || e->action == HF_REVERSE || did->reacquired > 0;
     return answer && answer->kind == HF_ROW_HOLD && answer->hold.state == states[e->action] &&
            answer->hold.ordinal == (makes ? did->placed_ordinal : did->ended_ordinal);
+}
+
+static bool is_of_holds(enum hf_action action)
+{
+    return action <= HF_REVERSE || action == HF_CONFIRM_LATE;
 }
 
 /* IR1 and IR2 need one stored answer that is true: then every retry gets the same answer. */
 static void judge_answer(struct hf_audit_state *s, const struct hf_audit_entry *e,
                          const struct hf_audit_row *answer)
 {
-    if (e->action > HF_REVERSE)
+    if (!is_of_holds(e->action))
         return;
     enum hf_audit_check_id id = e->action == HF_PLACE_HOLD ? HF_AUDIT_IR1 : HF_AUDIT_IR2;
     hf_audit_looked(s, id, 1);
@@ -151,7 +160,7 @@ static void judge_overlap(struct hf_audit_state *s, const struct hf_audit_entry 
                           const struct hf_audit_use *first)
 {
     struct hf_audit_numeral at = hf_audit_figure(s, first->position);
-    bool placed = s->effects.placed > 0;
+    bool placed = s->effects.placed + s->effects.reacquired > 0;
     struct hf_audit_clock until = hf_audit_at(first->expires_at);
     hf_audit_break(
         s, HF_AUDIT_IR6, e,
@@ -172,7 +181,7 @@ static void judge_overlap(struct hf_audit_state *s, const struct hf_audit_entry 
         hf_audit_break(s, HF_AUDIT_IR4, e,
                        "the key was bound to %s with other parameters at position %s",
                        hf_action_name((enum hf_action)first->action), at.text);
-    else if (e->action <= HF_REVERSE)
+    else if (is_of_holds(e->action))
         hf_audit_break(s, e->action == HF_PLACE_HOLD ? HF_AUDIT_IR1 : HF_AUDIT_IR2, e,
                        "the same request was decided at position %s, and is decided again",
                        at.text);
@@ -195,7 +204,7 @@ static void judge_reuse(struct hf_audit_state *s, const struct hf_audit_entry *e
     use->position = e->position;
     use->digest = hf_get64(e->digest);
     use->action = (uint8_t)e->action;
-    use->placed = s->effects.placed > 0;
+    use->placed = s->effects.placed + s->effects.reacquired > 0;
 }
 
 static void judge_binding(struct hf_audit_state *s, const struct hf_audit_entry *e,
@@ -211,7 +220,7 @@ static void judge_binding(struct hf_audit_state *s, const struct hf_audit_entry 
 
 static void judge_traced(struct hf_audit_state *s, const struct hf_audit_entry *e)
 {
-    unsigned made = s->effects.placed + s->effects.reversed;
+    unsigned made = s->effects.placed + s->effects.reversed + s->effects.reacquired;
     if (made == 0)
         return;
     hf_audit_looked(s, HF_AUDIT_IR3, made);

@@ -150,6 +150,9 @@ enum hf_audit_fits hf_audit_digest_fits(const struct hf_audit_entry *entry,
     case HF_RELEASE:
     case HF_EXPIRE: return verdict(hold && id_fits(entry, answer->hold.id));
     case HF_REVERSE: return verdict(hold && id_fits(entry, answer->hold.reverses));
+    case HF_CONFIRM_LATE:
+        return verdict(hold && id_fits(entry, answer->hold.reacquires[0] ? answer->hold.reacquires
+                                                                         : answer->hold.id));
     case HF_GRANT:
         return verdict(answer->kind == HF_ROW_LEASE && grant_fits(entry, &answer->lease));
     case HF_DELETE_LEASE:

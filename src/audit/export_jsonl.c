@@ -49,6 +49,8 @@ static void hold_members(struct hf_json *j, const struct hf_hold *h)
         TIME(j, "ended_at", h->ended_at);
     if (h->reverses[0])
         TEXT(j, "reverses", h->reverses);
+    if (h->reacquires[0])
+        TEXT(j, "reacquires", h->reacquires);
 }
 
 static void resource_members(struct hf_json *j, const struct hf_resource *r)
@@ -221,9 +223,9 @@ static void row_json(struct hf_json *j, const struct hf_audit_row *row, struct h
         OPAQUE(j, "value", row->pair.value);
         break;
     case HF_ROW_OUTBOX: outbox_members(j, &row->outbox); break;
-    case HF_ROW_REVERSAL:
-        TEXT(j, "original", row->reversal.original);
-        TEXT(j, "reversal", row->reversal.reversal);
+    case HF_ROW_SUCCESSOR:
+        TEXT(j, "original", row->successor.original);
+        TEXT(j, "successor", row->successor.successor);
         break;
     case HF_ROW_CONFIG: config_members(j, &row->config); break;
     }

@@ -40,7 +40,7 @@ const char *hf_audit_sqlite_tables(void)
         " placed_at INTEGER NOT NULL, placed_text" TIME_TEXT("placed_at") ","
         " expires_at INTEGER NOT NULL, expires_text" TIME_TEXT("expires_at") ","
         " ended_at INTEGER, ended_text" TIME_TEXT("ended_at") ","
-        " reverses TEXT, previous INTEGER NOT NULL, placed_by INTEGER NOT NULL,"
+        " reverses TEXT, reacquires TEXT, previous INTEGER NOT NULL, placed_by INTEGER NOT NULL,"
         " action_digest TEXT NOT NULL);"
 
         "CREATE TABLE hold_events("
@@ -49,8 +49,8 @@ const char *hf_audit_sqlite_tables(void)
         " state TEXT NOT NULL,"
         " PRIMARY KEY(position, ordinal)) WITHOUT ROWID;"
 
-        "CREATE TABLE reversals("
-        " original TEXT PRIMARY KEY, reversal TEXT NOT NULL,"
+        "CREATE TABLE successors("
+        " original TEXT PRIMARY KEY, successor TEXT NOT NULL,"
         " position INTEGER NOT NULL) WITHOUT ROWID;"
 
         "CREATE TABLE resources("
@@ -161,19 +161,20 @@ const char *hf_audit_sqlite_views(void)
         " SELECT h.id, t.recorded_at, t.recorded_text, t.action, 'refused: ' || t.status, t.key,"
         "  t.client, t.client_sequence, t.expires_text, t.position"
         " FROM tokens t JOIN holds h ON h.action_digest = t.digest"
-        " WHERE t.action IN ('confirm', 'release', 'expire', 'reverse') AND t.status <> 'ok'"
+        " WHERE t.action IN ('confirm', 'confirm_late', 'release', 'expire', 'reverse')"
+        "  AND t.status <> 'ok'"
         " UNION ALL"
-        " SELECT r.original, e.recorded_at, e.recorded_text, 'reverse',"
-        "  'given back by ' || r.reversal, t.key, t.client, t.client_sequence, t.expires_text,"
-        "  r.position"
-        " FROM reversals r JOIN entries e ON e.position = r.position"
+        " SELECT r.original, e.recorded_at, e.recorded_text, e.action,"
+        "  CASE e.action WHEN 'reverse' THEN 'given back by ' ELSE 'reacquired by ' END"
+        "   || r.successor, t.key, t.client, t.client_sequence, t.expires_text, r.position"
+        " FROM successors r JOIN entries e ON e.position = r.position"
         "  LEFT JOIN tokens t ON t.position = r.position;"
 
         /* Each hold and the key that placed it. */
         "CREATE VIEW hold_keys AS"
         " SELECT h.id, h.tenant, h.resource, h.requester, h.state, h.placed_at, h.placed_text,"
         "  t.key, t.client, t.client_sequence, t.digest, t.expires_at AS key_expires_at,"
-        "  t.expires_text AS key_expires_text, h.ordinal, h.ended_text, h.reverses"
+        "  t.expires_text AS key_expires_text, h.ordinal, h.ended_text, h.reverses, h.reacquires"
         " FROM holds h LEFT JOIN tokens t ON t.position = h.placed_by;"
 
         /* Two uses of one key with overlapping windows: must be empty. */
@@ -196,7 +197,7 @@ const char *hf_audit_sqlite_views(void)
         "CREATE VIEW near_duplicates AS"
         " WITH placed AS (SELECT *, lag(ordinal) OVER (PARTITION BY"
         "   tenant, resource, requester ORDER BY ordinal)"
-        "   AS before FROM hold_keys WHERE reverses IS NULL)"
+        "   AS before FROM hold_keys WHERE reverses IS NULL AND reacquires IS NULL)"
         " SELECT a.id AS first, b.id AS second, a.tenant, a.resource, a.requester,"
         "  a.placed_text AS first_at, b.placed_text AS second_at,"
         "  b.placed_at - a.placed_at AS apart_ms,"

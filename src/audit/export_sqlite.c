@@ -22,7 +22,7 @@ enum statement {
     ADD_TOKEN,
     ADD_HOLD,
     ADD_HOLD_EVENT,
-    ADD_REVERSAL,
+    ADD_SUCCESSOR,
     ADD_RESOURCE,
     ADD_RESOURCE_EVENT,
     ADD_GUARD,
@@ -50,10 +50,10 @@ static const char *const statements[STATEMENTS] = {
     [ADD_ENTRY] = "INSERT INTO entries VALUES(?,?,?,?,?,?,?)",
     [ADD_TOKEN] = "INSERT INTO tokens VALUES(?,?,?,?,?,?,?,?,?,?,?,?)",
     [ADD_HOLD] =
-        ("INSERT INTO holds VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT(ordinal) DO UPDATE SET "
+        ("INSERT INTO holds VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT(ordinal) DO UPDATE SET "
          "state = excluded.state, ended_at = excluded.ended_at"),
     [ADD_HOLD_EVENT] = "INSERT OR IGNORE INTO hold_events VALUES(?,?,?,?,?,?)",
-    [ADD_REVERSAL] = "INSERT OR IGNORE INTO reversals VALUES(?,?,?)",
+    [ADD_SUCCESSOR] = "INSERT OR IGNORE INTO successors VALUES(?,?,?)",
     [ADD_RESOURCE] = "INSERT OR REPLACE INTO resources VALUES(?,?,?,?,?,?,?,?,?)",
     [ADD_RESOURCE_EVENT] = "INSERT INTO resource_events VALUES(?,?,?,?,?,?,?,?,?)",
     [ADD_GUARD] = "INSERT OR REPLACE INTO guards VALUES(?,?,?,?,?,?,?)",
@@ -129,6 +129,15 @@ static void add_text(struct row *r, const char *text)
     bound(r, sqlite3_bind_text(r->st, ++r->n, text, -1, SQLITE_TRANSIENT));
 }
 
+/* An id, or NULL for "". */
+static void add_id(struct row *r, const char *id)
+{
+    if (id[0])
+        add_text(r, id);
+    else
+        add_null(r);
+}
+
 static void add_bytes(struct row *r, struct hf_bytes b)
 {
     static const char none[] = "";
@@ -198,10 +207,8 @@ static bool put_hold(struct sqlite *x, const struct hf_audit_entry *e, const str
     add_int(&r, h->placed_at);
     add_int(&r, h->expires_at);
     add_time(&r, h->ended_at);
-    if (h->reverses[0])
-        add_text(&r, h->reverses);
-    else
-        add_null(&r);
+    add_id(&r, h->reverses);
+    add_id(&r, h->reacquires);
     add_uint(&r, h->previous);
     add_uint(&r, e->position);
     add_hex(&r, digest);
@@ -436,12 +443,12 @@ static bool put_config(struct sqlite *x, const struct hf_audit_entry *e,
     return put(x, &r, why);
 }
 
-static bool put_reversal(struct sqlite *x, const struct hf_audit_entry *e,
-                         const struct hf_audit_reversal *v, struct hf_error *why)
+static bool put_successor(struct sqlite *x, const struct hf_audit_entry *e,
+                          const struct hf_audit_successor *v, struct hf_error *why)
 {
-    struct row r = row_of(x, ADD_REVERSAL);
+    struct row r = row_of(x, ADD_SUCCESSOR);
     add_text(&r, v->original);
-    add_text(&r, v->reversal);
+    add_text(&r, v->successor);
     add_uint(&r, e->position);
     return put(x, &r, why);
 }
@@ -460,7 +467,7 @@ static bool put_row(struct sqlite *x, const struct hf_audit_entry *e,
     case HF_ROW_CLIENT: return put_client(x, e, &row->client, why);
     case HF_ROW_VALUE: return put_value(x, e, row, why);
     case HF_ROW_OUTBOX: return put_outbox(x, e, &row->outbox, why);
-    case HF_ROW_REVERSAL: return put_reversal(x, e, &row->reversal, why);
+    case HF_ROW_SUCCESSOR: return put_successor(x, e, &row->successor, why);
     case HF_ROW_CONFIG: return put_config(x, e, &row->config, why);
     }
     return true;

@@ -171,16 +171,17 @@ static bool hold_fields(const struct hf_hold *h, struct hf_arena *arena,
     add_time_or_null(&b, "ended_at", h->ended_at);
     add_uint(&b, "previous", h->previous);
     add_id_or_null(&b, "reverses", h->reverses);
+    add_id_or_null(&b, "reacquires", h->reacquires);
     return end(&b);
 }
 
-static bool reversed_fields(const struct hf_audit_entry *e, const struct hf_audit_reversal *r,
-                            struct hf_arena *arena, struct hf_audit_fields *out)
+static bool succeeded_fields(const struct hf_audit_entry *e, const struct hf_audit_successor *r,
+                             struct hf_arena *arena, struct hf_audit_fields *out)
 {
-    struct building b = begin(out, HF_AUDIT_STORED_REVERSED, 2, arena);
+    struct building b = begin(out, HF_AUDIT_STORED_SUCCEEDED, 2, arena);
     add_text(&b, "tenant", e->tenant);
     add_word(&b, "id", r->original);
-    add_word(&b, "reversed_by", r->reversal);
+    add_word(&b, "succeeded_by", r->successor);
     return end(&b);
 }
 
@@ -361,7 +362,7 @@ bool hf_audit_fields_of(const struct hf_audit_entry *e, const struct hf_audit_ro
     case HF_ROW_CLIENT: return client_fields(e, &row->client, arena, out);
     case HF_ROW_VALUE: return value_fields(e, row, arena, out);
     case HF_ROW_OUTBOX: return outbox_fields(&row->outbox, arena, out);
-    case HF_ROW_REVERSAL: return reversed_fields(e, &row->reversal, arena, out);
+    case HF_ROW_SUCCESSOR: return succeeded_fields(e, &row->successor, arena, out);
     case HF_ROW_CONFIG: return config_fields(&row->config, arena, out);
     }
     return none(out);
@@ -538,7 +539,7 @@ const char *hf_audit_stored_name(enum hf_audit_stored table)
     static const char *const names[HF_AUDIT_STORED_TABLES] = {
         [HF_AUDIT_STORED_TOKEN] = "token",
         [HF_AUDIT_STORED_HOLD] = "hold",
-        [HF_AUDIT_STORED_REVERSED] = "hold",
+        [HF_AUDIT_STORED_SUCCEEDED] = "hold",
         [HF_AUDIT_STORED_RESOURCE] = "resource",
         [HF_AUDIT_STORED_RESOURCE_MADE] = "resource",
         [HF_AUDIT_STORED_RESOURCE_DUE] = "resource",

@@ -15,7 +15,7 @@
 enum hf_audit_stored {
     HF_AUDIT_STORED_TOKEN,
     HF_AUDIT_STORED_HOLD,
-    HF_AUDIT_STORED_REVERSED, /* reversed holds: by which record */
+    HF_AUDIT_STORED_SUCCEEDED, /* holds that another followed: which one */
     HF_AUDIT_STORED_RESOURCE,
     HF_AUDIT_STORED_RESOURCE_MADE, /* which entry created it */
     /* a resource with a hold that ends before its due_at: there must be none */

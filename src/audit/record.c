@@ -84,10 +84,13 @@ static void hold_read(struct cursor *c, struct hf_hold *h)
     h->expires_at = take_time(c);
     h->ended_at = take_time(c);
     h->state = (enum hf_hold_state)take8(c);
-    bool reverses = take8(c) != 0;
+    unsigned follows = take8(c);
+    c->bad |= follows > 2;
     take_id(c, h->id);
-    if (reverses)
+    if (follows == 1)
         take_id(c, h->reverses);
+    else if (follows)
+        take_id(c, h->reacquires);
     h->resource = take_str(c);
     h->requester = take_str(c);
 }
@@ -218,9 +221,9 @@ static bool image_read(struct hf_bytes image, struct hf_bytes tenant, struct hf_
         row->pair.value = take_blob(&c);
         break;
     case HF_ROW_OUTBOX: outbox_read(&c, &row->outbox); break;
-    case HF_ROW_REVERSAL:
-        take_id(&c, row->reversal.original);
-        take_id(&c, row->reversal.reversal);
+    case HF_ROW_SUCCESSOR:
+        take_id(&c, row->successor.original);
+        take_id(&c, row->successor.successor);
         break;
     case HF_ROW_CONFIG: config_read(&c, &row->config); break;
     default: return false;

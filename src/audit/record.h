@@ -44,8 +44,8 @@ struct hf_audit_pair {
     struct hf_bytes key, value;
 };
 
-struct hf_audit_reversal {
-    char original[HF_ID_SIZE], reversal[HF_ID_SIZE];
+struct hf_audit_successor {
+    char original[HF_ID_SIZE], successor[HF_ID_SIZE];
 };
 
 struct hf_audit_config {
@@ -71,7 +71,7 @@ struct hf_audit_row {
         struct hf_audit_client client;
         struct hf_audit_pair pair;
         struct hf_outbox outbox;
-        struct hf_audit_reversal reversal;
+        struct hf_audit_successor successor;
         struct hf_audit_config config;
     };
 };

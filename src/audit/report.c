@@ -65,6 +65,10 @@ static const struct wording wordings[HF_AUDIT_CHECKS] = {
     [HF_AUDIT_REVERSALS] = { "REVERSALS", "a unit is given back once",
                              "Every reversal names a Confirmed hold of the same resource and "
                              "requester that was not reversed before, and leaves it Confirmed." },
+    [HF_AUDIT_LATE] = { "LATE", "a late confirm takes a free unit, once",
+                        "Every hold that reacquires another is Confirmed at once and names an "
+                        "Expired hold of the same resource and requester, which nothing reacquired "
+                        "before." },
     [HF_AUDIT_LINKS] = { "LINKS", "a resource's history is complete",
                          "Every hold names the hold before it on its resource, and the resource's "
                          "record names the newest." },

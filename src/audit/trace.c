@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/id.h"
+#include "core/action.h"
 #include "json/writer.h"
 
 #include <stdarg.h>
@@ -128,6 +129,15 @@ static void hold_placed(struct trace *t, const struct hf_audit_entry *e, const s
               hf_audit_who(e).text, h->reverses, hf_audit_show(h->resource).text);
         return;
     }
+    if (h->reacquires[0]) {
+        event(
+            t, e,
+            "made and confirmed by %s, whose payment for hold %s came late: a unit of resource %s, "
+            "requester %s",
+            hf_audit_who(e).text, h->reacquires, hf_audit_show(h->resource).text,
+            hf_audit_show(h->requester).text);
+        return;
+    }
     event(t, e,
           "placed by %s for %s: resource %s, requester %s, held until %s; the key is bound %s",
           hf_audit_who(e).text,
@@ -139,13 +149,13 @@ static void hold_placed(struct trace *t, const struct hf_audit_entry *e, const s
 static void hold_row(struct trace *t, const struct hf_audit_entry *e, const struct hf_hold *h)
 {
     bool held = h->state == HF_HELD;
-    if (held || e->action == HF_REVERSE)
+    if (held || e->action == HF_REVERSE || h->reacquires[0])
         hold_placed(t, e, h);
     else if (e->action == HF_SWEEP)
         event(t, e, "expired by the sweeper: it was overdue since %s",
               hf_audit_at(h->expires_at).text);
-    else if (e->action == HF_PLACE_HOLD)
-        event(t, e, "expired by the place_hold of %s: it was overdue since %s",
+    else if (hf_action_of(e->action)->overdue && h->state == HF_EXPIRED)
+        event(t, e, "expired by the %s of %s: it was overdue since %s", hf_action_name(e->action),
               hf_audit_who(e).text, hf_audit_at(h->expires_at).text);
     else
         event(t, e, "%s by %s", hf_audit_state_name(h->state), hf_audit_who(e).text);
@@ -166,9 +176,13 @@ static void hold_entry(struct trace *t, const struct hf_audit_entry *e)
             event(t, e, "reversed by %s: reversal %s; this hold stays confirmed",
                   hf_audit_who(e).text, h->id);
             t->reversed = true;
+        } else if (strcmp(h->reacquires, t->id) == 0) {
+            event(t, e, "reacquired by %s: hold %s; this hold stays expired", hf_audit_who(e).text,
+                  h->id);
         }
     }
-    bool acts = e->action >= HF_CONFIRM && e->action <= HF_REVERSE;
+    bool acts =
+        (e->action >= HF_CONFIRM && e->action <= HF_REVERSE) || e->action == HF_CONFIRM_LATE;
     if (acts && e->status != HF_OK && e->digest &&
         memcmp(e->digest, t->digest, HF_DIGEST_SIZE) == 0)
         event(t, e,

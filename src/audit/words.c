@@ -69,7 +69,7 @@ const char *hf_audit_row_name(enum hf_row_kind kind)
     case HF_ROW_CLIENT: return "client";
     case HF_ROW_VALUE: return "value";
     case HF_ROW_OUTBOX: return "outbox";
-    case HF_ROW_REVERSAL: return "reversal";
+    case HF_ROW_SUCCESSOR: return "successor";
     case HF_ROW_CONFIG: return "config";
     }
     return "unknown";

@@ -61,14 +61,16 @@ const struct hf_cli_command hf_cli_commands[] = {
       .args = "ID",
       .args_min = 1,
       .args_max = 1,
-      .options = BIT(KEY),
+      .options = BIT(KEY) | BIT(LATE),
       .globals = CHANGES,
       .keyed = true,
       .summary = "make a hold final, before it expires",
       .about =
           "Makes the hold final. Its unit stays taken; only reverse gives it back. An overdue hold "
           "cannot be confirmed: the answer is window-elapsed, and not-held after the hold was "
-          "expired. Every command that writes expires overdue holds at its end.",
+          "expired. Every command that writes expires overdue holds at its end. For a payment that "
+          "came late, use --late reacquire: if a unit is still free, a new hold is placed and "
+          "confirmed at once, and if none is, window-elapsed means that the money goes back.",
       .example = "  $ holdfast confirm 2pchzd8hasq1k79e61jzn6k0wx --key order-8123-paid\n"
                  "  id         2pchzd8hasq1k79e61jzn6k0wx\n"
                  "  state      confirmed\n"
@@ -287,7 +289,7 @@ const struct hf_cli_command hf_cli_commands[] = {
           "whole store; with --tenant, checks, counts and names only that tenant's records.",
       .example = "  $ holdfast audit | head -2\n"
                  "  No duplicate state change occurred: 4 requests with a key, each decided once;\n"
-                 "  1 hold, made by its own key; all 37 checks passed.\n",
+                 "  1 hold, made by its own key; all 38 checks passed.\n",
       .refusals =
           "a rule is violated, the journal is damaged, or the expected head is missing; the "
           "report names the records" },

@@ -9,7 +9,10 @@ static int end(struct hf_cli *cli, enum hf_action action)
 
 int hf_cmd_confirm(struct hf_cli *cli)
 {
-    return end(cli, HF_CONFIRM);
+    unsigned late;
+    if (!hf_cli_choice(cli, HF_OPT_LATE, &late))
+        return HF_EXIT_USAGE;
+    return end(cli, cli->values[HF_OPT_LATE] ? HF_CONFIRM_LATE : HF_CONFIRM);
 }
 
 int hf_cmd_release(struct hf_cli *cli)

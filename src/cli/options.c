@@ -57,6 +57,9 @@ const struct hf_cli_option hf_cli_options[HF_OPT_COUNT] = {
                       "only holds placed, or claims begun, at this time or later" },
     [HF_OPT_TO] = { "to", "T", NULL, NULL, "only holds placed, or claims begun, before this time" },
     [HF_OPT_LIMIT] = { "limit", "N", NULL, NULL, "the most records to list; 0 for all (100)" },
+    [HF_OPT_LATE] = { "late", "HOW", NULL, "reacquire",
+                      "if the window has elapsed and a unit is free, place and confirm a new "
+                      "hold" },
     [HF_OPT_CURSOR] = { "cursor", "C", NULL, NULL, "continue a list that a limit ended" },
     [HF_OPT_CAPACITY] = { "capacity", "N", NULL, NULL,
                           "number of units, not below the units taken" },

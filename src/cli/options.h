@@ -27,6 +27,7 @@ enum hf_cli_option_id {
     HF_OPT_DURATION,
     HF_OPT_FENCE,
     HF_OPT_KEY,
+    HF_OPT_LATE,
     HF_OPT_STATE,
     HF_OPT_RESOURCE,
     HF_OPT_REQUESTER,

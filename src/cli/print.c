@@ -64,6 +64,7 @@ static void print_hold(struct hf_cli *cli, const struct hf_hold *hold, bool now,
         { state_label(hold->state), hf_str(ended), HF_PLAIN },
         { back ? "reversed" : NULL, hf_str(back), HF_YELLOW },
         { hold->reverses[0] ? "reverses" : NULL, hf_str(hold->reverses), HF_PLAIN },
+        { hold->reacquires[0] ? "reacquires" : NULL, hf_str(hold->reacquires), HF_PLAIN },
     };
     hf_cli_fields(cli, fields, sizeof fields / sizeof *fields);
 }

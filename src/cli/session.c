@@ -67,36 +67,45 @@ static void progress(void *arg, uint64_t done, uint64_t total)
     hf_cli_progress(arg, "reading the journal", done, total);
 }
 
-/* With --json: the problem on stdout. */
-static void problem_print(const struct hf_cli *cli, const struct hf_api_problem *problem)
+/* With --json: the problem that was written to `out`, on stdout. Frees it. */
+static void problem_print(const struct hf_cli *cli, struct hf_buffer *out)
 {
-    struct hf_buffer out = { 0 };
-    struct hf_json j = { .out = &out };
-    if (!cli->json)
-        return;
-    hf_api_problem(&j, problem);
-    hf_buffer_add_char(&out, '\n');
-    hf_cli_flush_to_stdout(&out);
-    hf_buffer_free(&out);
+    hf_buffer_add_char(out, '\n');
+    if (cli->json)
+        hf_cli_flush_to_stdout(out);
+    hf_buffer_free(out);
 }
 
 void hf_cli_say_problem(struct hf_cli *cli, const struct hf_api_problem *problem)
 {
-    problem_print(cli, problem);
+    struct hf_buffer out = { 0 };
+    struct hf_json j = { .out = &out };
+    hf_api_problem(&j, problem);
+    problem_print(cli, &out);
     hf_cli_error(cli, "%s: %.*s", problem->code, (int)problem->detail.size,
                  (const char *)problem->detail.data);
+}
+
+/* sentence: NULL for the default one. */
+static enum hf_cli_exit refuse(struct hf_cli *cli, enum hf_action action,
+                               const struct hf_answer *answer, const char *sentence)
+{
+    enum hf_status status = answer->status;
+    bool shown = sentence && hf_status_kind(status) != HF_KIND_REFUSAL;
+    struct hf_api_problem problem = hf_api_problem_of(action, status);
+    struct hf_buffer out = { 0 };
+    struct hf_json j = { .out = &out };
+    hf_api_refusal(&j, action, answer, shown ? hf_str(sentence) : hf_mem(NULL, 0));
+    problem_print(cli, &out);
+    hf_cli_error(cli, "%s: %s", problem.code,
+                 sentence ? sentence : (const char *)problem.detail.data);
+    return hf_cli_exit_of(status);
 }
 
 enum hf_cli_exit hf_cli_refuse(struct hf_cli *cli, enum hf_action action, enum hf_status status,
                                const char *sentence)
 {
-    struct hf_api_problem problem = hf_api_problem_of(action, status), shown = problem;
-    if (sentence && hf_status_kind(status) != HF_KIND_REFUSAL)
-        shown.detail = hf_str(sentence);
-    problem_print(cli, &shown);
-    hf_cli_error(cli, "%s: %s", problem.code,
-                 sentence ? sentence : (const char *)problem.detail.data);
-    return hf_cli_exit_of(status);
+    return refuse(cli, action, &(struct hf_answer){ .status = status }, sentence);
 }
 
 /* The hint for a store in a database that cannot be used; "" if there is none. */
@@ -292,8 +301,8 @@ static enum hf_cli_exit refused(struct hf_cli *cli, const struct hf_request *req
         hf_cli_explain(cli, status, &sentence);
     if (sentence.size == 0)
         hf_buffer_add_text(&sentence, cause.text);
-    enum hf_cli_exit code = hf_cli_refuse(cli, request->action, status,
-                                          sentence.size > 0 ? hf_buffer_text(&sentence) : NULL);
+    enum hf_cli_exit code = refuse(cli, request->action, &result->answer,
+                                   sentence.size > 0 ? hf_buffer_text(&sentence) : NULL);
     hf_buffer_free(&sentence);
     return code;
 }

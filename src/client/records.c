@@ -43,6 +43,7 @@ static const struct hf_member hold_members[] = {
     { "released_at", HF_MEMBER_TIME, AT(hf_hold, ended_at), false, NULL },
     { "expired_at", HF_MEMBER_TIME, AT(hf_hold, ended_at), false, NULL },
     { "reverses", HF_MEMBER_ID, AT(hf_hold, reverses), false, NULL },
+    { "reacquires", HF_MEMBER_ID, AT(hf_hold, reacquires), false, NULL },
 };
 
 static const struct hf_member resource_members[] = {

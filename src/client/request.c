@@ -239,7 +239,9 @@ static void body_add(struct encoding *e, const struct hf_call *row, const struct
         return;
     hf_json_object(&e->json);
     for (size_t i = 0; i < row->field_count; i++)
-        if (row->fields[i].at) /* the others belong to calls that the command line does not make */
+        if (row->fields[i].becomes == r->action)
+            text_add(e, row->fields[i].name, hf_str(row->fields[i].choices));
+        else if (row->fields[i].at) /* the others: calls that the command line does not make */
             field_add(e, &row->fields[i], r);
     if (r->action == HF_BEGIN && r->begin.fingerprint) {
         hf_json_name(&e->json, "fingerprint");
@@ -278,11 +280,20 @@ static enum hf_status no_call(struct hf_client_call *call, struct hf_error *why)
     return why->status;
 }
 
+/* Is the call of this action, perhaps by one of its fields? */
+static bool makes(const struct hf_call *call, enum hf_action action)
+{
+    for (size_t i = 0; i < call->field_count; i++)
+        if (call->fields[i].becomes == action)
+            return true;
+    return call->action == action;
+}
+
 enum hf_status hf_client_encode(const struct hf_request *r, struct hf_client_call *call,
                                 struct hf_error *why)
 {
     size_t i = 0;
-    while (i < hf_call_count && (hf_calls[i].kind != HF_CALL_DO || hf_calls[i].action != r->action))
+    while (i < hf_call_count && !(hf_calls[i].kind == HF_CALL_DO && makes(&hf_calls[i], r->action)))
         i++;
     if (i == hf_call_count)
         return no_call(call, why);

@@ -84,7 +84,7 @@ enum {
 enum {
     HOLD = 1 << HF_ROW_HOLD,
     RESOURCE = 1 << HF_ROW_RESOURCE,
-    REVERSAL = 1 << HF_ROW_REVERSAL,
+    SUCCESSOR = 1 << HF_ROW_SUCCESSOR,
     EFFECT = 1 << HF_ROW_VALUE | 1 << HF_ROW_OUTBOX,
 };
 
@@ -112,14 +112,18 @@ const struct hf_action_info hf_actions[HF_ACTIONS_END] = {
     [0] = { SMALL },
 
     [HF_PLACE_HOLD] = { "place_hold", hf_hold_place, KEYED(of_place), SWIFT,
-        .draws = HF_DRAWS_ORDINAL, ROW(HF_ROW_RESOURCE, place_hold.resource),
+        .draws = HF_DRAWS_ORDINAL, .overdue = true, ROW(HF_ROW_RESOURCE, place_hold.resource),
         CHANGES(HOLD | RESOURCE, HF_ROW_RESOURCE),
         SIZES(OVERDUE + NAMES, 0, LIGHT) },
     [HF_CONFIRM] = { "confirm", hf_hold_end, OF_HOLD(HF_ENDS_BEGUN) },
     [HF_RELEASE] = { "release", hf_hold_end, OF_HOLD(HF_ENDS_BEGUN) },
     [HF_EXPIRE] = { "expire", hf_hold_end, OF_HOLD(HF_ENDS_BEGUN) },
     [HF_REVERSE] = { "reverse", hf_hold_reverse, KEYED(of_hold), SWIFT, .draws = HF_DRAWS_ORDINAL,
-        ROW(HF_ROW_HOLD, hold.id), CHANGES(HOLD | RESOURCE | REVERSAL, HF_ROW_REVERSAL), SMALL,
+        ROW(HF_ROW_HOLD, hold.id), CHANGES(HOLD | RESOURCE | SUCCESSOR, HF_ROW_SUCCESSOR), SMALL,
+        .ends = HF_ENDS_RESERVE },
+    [HF_CONFIRM_LATE] = { "confirm_late", hf_hold_confirm_late, KEYED(of_hold),
+        .draws = HF_DRAWS_ORDINAL, .overdue = true, ROW(HF_ROW_HOLD, hold.id),
+        CHANGES(HOLD | RESOURCE | SUCCESSOR, HF_ROW_RESOURCE), SIZES(OVERDUE + NAMES, 0, LIGHT),
         .ends = HF_ENDS_RESERVE },
     [HF_SET_RESOURCE] = { "set_resource", hf_resource_set, ROW(HF_ROW_RESOURCE, set_resource.name),
         CHANGES_ONE(HF_ROW_RESOURCE), SMALL },

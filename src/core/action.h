@@ -50,6 +50,7 @@ struct hf_action_info {
     bool reads; /* it changes nothing */
     /* Every row that its rule reads is one that it changes, or a key that it binds. */
     bool swift;
+    bool overdue; /* it expires overdue holds first, on the resource that it needs a unit of */
     enum hf_ends ends;
     enum hf_draws draws;
 

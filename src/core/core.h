@@ -33,7 +33,7 @@ enum hf_row_kind {
     HF_ROW_CLIENT = 8,
     HF_ROW_VALUE = 9,
     HF_ROW_OUTBOX = 10,
-    HF_ROW_REVERSAL = 11,
+    HF_ROW_SUCCESSOR = 11,
     HF_ROW_CONFIG = 12
 };
 
@@ -50,11 +50,12 @@ struct hf_pair {
     struct hf_bytes tenant, key, value;
 };
 
-/* The record `reversal` has given the confirmed hold `original` back. */
-struct hf_reversal {
+/* The record that followed the hold `original`: it gave the confirmed hold back, or it reacquired
+ * the expired one. */
+struct hf_successor {
     struct hf_bytes tenant;
     char original[HF_ID_SIZE];
-    char reversal[HF_ID_SIZE];
+    char successor[HF_ID_SIZE];
 };
 
 /* The configuration in force, written when it changes. */
@@ -82,7 +83,7 @@ struct hf_row {
         struct hf_client client;
         struct hf_pair pair;
         struct hf_outbox outbox;
-        struct hf_reversal reversal;
+        struct hf_successor successor;
         struct hf_config config;
     };
 };
@@ -117,7 +118,7 @@ struct hf_view {
     /* By id; a hold of another tenant is absent. */
     enum hf_found (*hold)(void *ctx, struct hf_scoped id, struct hf_hold *out);
     /* Has the confirmed hold `id` been given back? */
-    enum hf_found (*reversal)(void *ctx, struct hf_scoped id, struct hf_reversal *out);
+    enum hf_found (*successor)(void *ctx, struct hf_scoped id, struct hf_successor *out);
     enum hf_found (*resource)(void *ctx, struct hf_scoped name, struct hf_resource *out);
     /* Held holds on `resource` with expires_at <= now: up to HF_OVERDUE_MAX of them into `out`, the
      * number into *count. HF_FOUND (also for none) or HF_UNREADABLE. */

@@ -18,19 +18,25 @@ void hf_hold_expire_row(const struct hf_hold *hold, hf_time now, struct hf_resou
     resource->held -= 1;
 }
 
-/* Expire the overdue holds on `resource`, so that the new hold need not wait for the sweeper. True:
- * *changed says whether there was any. False: unreadable. */
-static bool expire_overdue(const struct hf_view *view, hf_time now, struct hf_resource *resource,
-                           struct hf_plan *plan, bool *changed)
+/* Expire the overdue holds on `resource`, so that the new hold need not wait for the sweeper.
+ * `expired`: the ordinal of one that the plan has expired already, or 0. True: *changed is set if
+ * there was any. False: unreadable. */
+static bool expire_overdue(const struct hf_view *view, hf_time now, uint64_t expired,
+                           struct hf_resource *resource, struct hf_plan *plan, bool *changed)
 {
     struct hf_hold overdue[HF_OVERDUE_MAX];
     struct hf_scoped name = { resource->tenant, resource->name };
     size_t count;
+    if (resource->held == 0)
+        return true;
     if (view->overdue(view->ctx, name, now, overdue, &count) != HF_FOUND)
         return false;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        if (overdue[i].ordinal == expired)
+            continue;
         hf_hold_expire_row(&overdue[i], now, resource, plan);
-    *changed = count > 0;
+        *changed = true;
+    }
     return true;
 }
 
@@ -44,26 +50,34 @@ static enum hf_status place_status(const struct hf_resource *resource, uint64_t 
     return HF_OK;
 }
 
+/* Plan the new hold, with the resource, requester and duration that `hold` has, and in its state;
+ * answer with it. The caller counts its unit. */
+static void hold_new(const struct hf_command *cmd, hf_time now, int64_t duration_ms,
+                     struct hf_hold *hold, struct hf_resource *resource, struct hf_plan *plan)
+{
+    memcpy(hold->id, cmd->fresh_id, sizeof hold->id);
+    hold->ordinal = cmd->fresh_ordinal;
+    hold->previous = resource->newest;
+    hold->placed_at = now;
+    hold->expires_at = now + duration_ms;
+    hold->ended_at = hold->state == HF_HELD ? 0 : now;
+    resource->newest = hold->ordinal;
+    plan->ordinal_used = true;
+    hf_plan_row(plan, HF_ROW_HOLD)->hold = *hold;
+    hf_answer_record(plan, HF_RECORD_HOLD)->hold = *hold;
+}
+
 /* Plan the new hold, answer with it, and take a unit of `resource`. */
 static void place_new(const struct hf_command *cmd, hf_time now, struct hf_resource *resource,
                       struct hf_plan *plan)
 {
     const struct hf_request *r = cmd->request;
-    struct hf_hold *hold = &hf_plan_row(plan, HF_ROW_HOLD)->hold;
-    memcpy(hold->id, cmd->fresh_id, sizeof hold->id);
-    hold->ordinal = cmd->fresh_ordinal;
-    hold->previous = resource->newest;
-    hold->state = HF_HELD;
-    hold->tenant = r->tenant;
-    hold->resource = r->place_hold.resource;
-    hold->requester = r->place_hold.requester;
-    hold->placed_at = now;
-    hold->expires_at = now + r->place_hold.duration_ms;
-    plan->ordinal_used = true;
-    hf_answer_record(plan, HF_RECORD_HOLD)->hold = *hold;
-
+    struct hf_hold hold = { .state = HF_HELD,
+                            .tenant = r->tenant,
+                            .resource = r->place_hold.resource,
+                            .requester = r->place_hold.requester };
+    hold_new(cmd, now, r->place_hold.duration_ms, &hold, resource, plan);
     resource->held += 1;
-    resource->newest = hold->ordinal;
     if (r->place_hold.fence != 0)
         resource->fence = r->place_hold.fence;
 }
@@ -90,8 +104,7 @@ void hf_hold_place(const struct hf_view *view, const struct hf_command *cmd, hf_
         };
     }
     bool changed = false;
-    if (found == HF_UNREADABLE ||
-        (resource.held > 0 && !expire_overdue(view, now, &resource, plan, &changed))) {
+    if (found == HF_UNREADABLE || !expire_overdue(view, now, 0, &resource, plan, &changed)) {
         hf_answer_status(plan, HF_STORAGE_FAILURE);
         return;
     }
@@ -141,6 +154,24 @@ static bool resource_of(const struct hf_view *view, const struct hf_hold *hold,
     return false;
 }
 
+/* End the held `hold` as the arrow says, and answer with it. */
+static void end(const struct hf_view *view, const struct arrow *arrow, struct hf_hold *hold,
+                hf_time now, struct hf_plan *plan)
+{
+    struct hf_resource resource;
+    if (!resource_of(view, hold, &resource, plan))
+        return;
+    HF_ASSERT(resource.held > 0);
+    hold->state = arrow->to;
+    hold->ended_at = now;
+    resource.held -= 1;
+    if (arrow->to == HF_CONFIRMED)
+        resource.confirmed += 1;
+    hf_plan_row(plan, HF_ROW_HOLD)->hold = *hold;
+    hf_plan_row(plan, HF_ROW_RESOURCE)->resource = resource;
+    hf_answer_record(plan, HF_RECORD_HOLD)->hold = *hold;
+}
+
 void hf_hold_end(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
                  struct hf_plan *plan)
 {
@@ -150,65 +181,52 @@ void hf_hold_end(const struct hf_view *view, const struct hf_command *cmd, hf_ti
     if (!hf_answer_found(plan, view->hold(view->ctx, id, &hold)))
         return;
     enum hf_status status = end_status(arrow, &hold, now);
-    if (status != HF_OK) {
+    if (status == HF_OK)
+        end(view, arrow, &hold, now, plan);
+    else
         hf_answer_status(plan, status);
-        return;
-    }
-    struct hf_resource resource;
-    if (!resource_of(view, &hold, &resource, plan))
-        return;
-    HF_ASSERT(resource.held > 0);
-    hold.state = arrow->to;
-    hold.ended_at = now;
-    resource.held -= 1;
-    if (arrow->to == HF_CONFIRMED)
-        resource.confirmed += 1;
-    hf_plan_row(plan, HF_ROW_HOLD)->hold = hold;
-    hf_plan_row(plan, HF_ROW_RESOURCE)->resource = resource;
-    hf_answer_record(plan, HF_RECORD_HOLD)->hold = hold;
 }
 
-/* ---- Giving back ---- */
+/* ---- A hold that follows another ---- */
 
-/* May the hold be given back? HF_OK, HF_NOT_HELD or HF_STORAGE_FAILURE. */
-static enum hf_status reverse_status(const struct hf_view *view, const struct hf_hold *hold)
+/* Has no hold followed this one? HF_OK, HF_NOT_HELD or HF_STORAGE_FAILURE. */
+static enum hf_status last_status(const struct hf_view *view, const struct hf_hold *hold)
 {
-    /* A reversal is RELEASED, so it cannot be given back. */
-    if (hold->state != HF_CONFIRMED)
-        return HF_NOT_HELD;
-    struct hf_reversal before;
+    struct hf_successor before;
     struct hf_scoped id = { hold->tenant, hf_str(hold->id) };
-    enum hf_found found = view->reversal(view->ctx, id, &before);
+    enum hf_found found = view->successor(view->ctx, id, &before);
     if (found == HF_UNREADABLE)
         return HF_STORAGE_FAILURE;
     return found == HF_FOUND ? HF_NOT_HELD : HF_OK;
 }
 
+/* Plan the hold that follows `original`, and answer with it. The caller has counted its unit. */
+static void follow(const struct hf_command *cmd, hf_time now, const struct hf_hold *original,
+                   struct hf_hold *hold, struct hf_resource *resource, struct hf_plan *plan)
+{
+    hold->tenant = original->tenant;
+    hold->resource = original->resource;
+    hold->requester = original->requester;
+    hold_new(cmd, now, original->expires_at - original->placed_at, hold, resource, plan);
+    hf_plan_row(plan, HF_ROW_RESOURCE)->resource = *resource;
+
+    struct hf_successor *successor = &hf_plan_row(plan, HF_ROW_SUCCESSOR)->successor;
+    successor->tenant = original->tenant;
+    memcpy(successor->original, original->id, sizeof successor->original);
+    memcpy(successor->successor, cmd->fresh_id, sizeof successor->successor);
+}
+
+/* ---- Giving back ---- */
+
 /* Plan the record that gives `original` back, and answer with it. */
 static void reverse_new(const struct hf_command *cmd, hf_time now, const struct hf_hold *original,
                         struct hf_resource *resource, struct hf_plan *plan)
 {
-    struct hf_hold *hold = &hf_plan_row(plan, HF_ROW_HOLD)->hold;
-    *hold = *original;
-    memcpy(hold->id, cmd->fresh_id, sizeof hold->id);
-    memcpy(hold->reverses, original->id, sizeof hold->reverses);
-    hold->ordinal = cmd->fresh_ordinal;
-    hold->previous = resource->newest;
-    hold->state = HF_RELEASED;
-    hold->placed_at = hold->ended_at = now;
-    hold->expires_at = now + (original->expires_at - original->placed_at);
-    plan->ordinal_used = true;
-    hf_answer_record(plan, HF_RECORD_HOLD)->hold = *hold;
-
+    struct hf_hold hold = { .state = HF_RELEASED };
     HF_ASSERT(resource->confirmed > 0);
+    memcpy(hold.reverses, original->id, sizeof hold.reverses);
     resource->confirmed -= 1;
-    resource->newest = hold->ordinal;
-    hf_plan_row(plan, HF_ROW_RESOURCE)->resource = *resource;
-
-    struct hf_reversal *reversal = &hf_plan_row(plan, HF_ROW_REVERSAL)->reversal;
-    reversal->tenant = original->tenant;
-    memcpy(reversal->original, original->id, sizeof reversal->original);
-    memcpy(reversal->reversal, cmd->fresh_id, sizeof reversal->reversal);
+    follow(cmd, now, original, &hold, resource, plan);
 }
 
 void hf_hold_reverse(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
@@ -218,7 +236,9 @@ void hf_hold_reverse(const struct hf_view *view, const struct hf_command *cmd, h
     struct hf_hold original;
     if (!hf_answer_found(plan, view->hold(view->ctx, id, &original)))
         return;
-    enum hf_status status = reverse_status(view, &original);
+    /* A reversal is RELEASED, so it cannot be given back. */
+    enum hf_status status =
+        original.state == HF_CONFIRMED ? last_status(view, &original) : HF_NOT_HELD;
     if (status != HF_OK) {
         hf_answer_status(plan, status);
         return;
@@ -226,6 +246,55 @@ void hf_hold_reverse(const struct hf_view *view, const struct hf_command *cmd, h
     struct hf_resource resource;
     if (resource_of(view, &original, &resource, plan))
         reverse_new(cmd, now, &original, &resource, plan);
+}
+
+/* ---- The late payment ---- */
+
+/* The window of `late` has elapsed: confirm a new hold in its place, or refuse. */
+static void reacquire(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
+                      const struct hf_hold *late, struct hf_plan *plan)
+{
+    struct hf_resource resource;
+    if (!resource_of(view, late, &resource, plan))
+        return;
+    bool changed = late->state == HF_HELD;
+    if (changed)
+        hf_hold_expire_row(late, now, &resource, plan);
+    if (!expire_overdue(view, now, late->ordinal, &resource, plan, &changed)) {
+        hf_answer_status(plan, HF_STORAGE_FAILURE);
+        return;
+    }
+    if (place_status(&resource, 0) == HF_OK) {
+        struct hf_hold hold = { .state = HF_CONFIRMED };
+        memcpy(hold.reacquires, late->id, sizeof hold.reacquires);
+        resource.confirmed += 1;
+        follow(cmd, now, late, &hold, &resource, plan);
+        return;
+    }
+    hf_answer_status(plan, HF_WINDOW_ELAPSED);
+    plan->answer.refund = true;
+    if (changed)
+        hf_plan_row(plan, HF_ROW_RESOURCE)->resource = resource;
+}
+
+void hf_hold_confirm_late(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
+                          struct hf_plan *plan)
+{
+    struct hf_scoped id = { cmd->request->tenant, cmd->request->hold.id };
+    struct hf_hold hold;
+    if (!hf_answer_found(plan, view->hold(view->ctx, id, &hold)))
+        return;
+    enum hf_status status = end_status(&arrows[HF_CONFIRM], &hold, now);
+    if (status == HF_OK) {
+        end(view, &arrows[HF_CONFIRM], &hold, now, plan);
+        return;
+    }
+    if (status == HF_NOT_HELD && hold.state == HF_EXPIRED)
+        status = last_status(view, &hold);
+    if (status == HF_OK || status == HF_WINDOW_ELAPSED)
+        reacquire(view, cmd, now, &hold, plan);
+    else
+        hf_answer_status(plan, status);
 }
 
 /* ---- Resources ---- */

@@ -2,7 +2,7 @@
  *
  *   HELD ──confirm──▶ CONFIRMED     each arrow at most once,
  *     ├───release──▶ RELEASED       no arrow back
- *     └───expire───▶ EXPIRED
+ *     └───expire───▶ EXPIRED ┄┄ a late confirm ┄┄▶ a new record, CONFIRMED
  *
  * A resource's unit is taken while its hold is HELD or CONFIRMED. Only a reversal gives a confirmed
  * unit back: a new record in state RELEASED that names the original; the original stays CONFIRMED.
@@ -26,6 +26,16 @@ void hf_hold_place(const struct hf_view *view, const struct hf_command *cmd, hf_
  * that order. An overdue hold that is still held can be released. Rows only for HF_OK. */
 void hf_hold_end(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
                  struct hf_plan *plan);
+
+/* hf_hold_confirm_late: confirm, and if the hold's window has elapsed, place and confirm a new hold
+ * in its place. HF_OK, HF_NOT_KNOWN, HF_NOT_HELD (confirmed, released, or reacquired before), or
+ * HF_WINDOW_ELAPSED with `refund` (the resource is closed, or no unit is free), in that order. As
+ * in hf_hold_place, rows of the same plan expire overdue holds on the resource first, this hold
+ * among them, also if the answer is a refusal. The new record: fresh id and ordinal, the old one's
+ * resource, requester and duration, CONFIRMED, placed_at = ended_at = now,
+ * `reacquires` the old one's id. */
+void hf_hold_confirm_late(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
+                          struct hf_plan *plan);
 
 /* hf_hold_reverse: HF_OK, HF_NOT_KNOWN, HF_NOT_HELD (not confirmed, or given back before, or itself
  * a reversal). The new record: fresh id and ordinal, the original's resource and requester,

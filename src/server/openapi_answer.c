@@ -136,7 +136,8 @@ static void success_add(struct hf_json *j, const struct hf_call *call, unsigned 
     hf_json_object_end(j);
 }
 
-/* The status of a success. A begin has two: the claim is new, or it was settled before. */
+/* The status of a success. A begin has two: the claim is new, or it was settled before. So has a
+ * confirm: of the hold, or late, of a new one. */
 static void successes_add(struct hf_json *j, const struct hf_call *call)
 {
     struct hf_answer begun = { .status = HF_OK,
@@ -156,6 +157,10 @@ static void successes_add(struct hf_json *j, const struct hf_call *call)
     if (second != first)
         success_add(j, call, second,
                     "Settled before: this is the stored result. Do not do the work again.");
+    for (size_t i = 0; i < call->field_count; i++)
+        if (call->fields[i].becomes == HF_CONFIRM_LATE)
+            success_add(j, call, 201,
+                        "The window had elapsed: a new hold is confirmed in its place.");
 }
 
 static void problem_content_add(struct hf_json *j)

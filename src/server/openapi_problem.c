@@ -124,7 +124,7 @@ static void retry_add(struct hf_json *j)
     hf_json_object_end(j);
 }
 
-/* Of in-progress and outcome-unknown. */
+/* Of in-progress, outcome-unknown, and window-elapsed. */
 static const struct claim_member {
     const char *name, *type, *format, *help;
 } claim_members[] = {
@@ -133,6 +133,7 @@ static const struct claim_member {
     { "begun_at", "string", "date-time", "when the claim was begun" },
     { "lease_expires_at", "string", "date-time", "when its lease ends, or has ended" },
     { "unknown_since", "string", "date-time", "outcome-unknown: since when" },
+    { "verdict", "string", NULL, "refund: a late confirm found no free unit" },
 };
 
 static void claim_member_add(struct hf_json *j, const struct claim_member *m)

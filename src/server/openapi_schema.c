@@ -50,6 +50,8 @@ static const struct member hold_members[] = {
     MAY_HAVE("released_at", TIME, NULL, "if released"),
     MAY_HAVE("expired_at", TIME, NULL, "if expired"),
     MAY_HAVE("reverses", TEXT, NULL, "the id of the confirmed hold that this reversal gives back"),
+    MAY_HAVE("reacquires", TEXT, NULL,
+             "the id of the expired hold in whose place a late confirm made this one"),
 };
 
 static const struct member resource_members[] = {

@@ -66,7 +66,7 @@ static void lines_of_json(void **state)
     for (size_t i = 0; i < size; i++)
         lines += data[i] == '\n';
     const char *text = (const char *)data;
-    assert_int_equal(lines, 29); /* the store, 27 entries, the end */
+    assert_int_equal(lines, 30); /* the store, 28 entries, the end */
     assert_ptr_equal(strstr(text, "{\"type\":\"store\""), text);
     assert_non_null(strstr(
         text, "\"action\":\"place_hold\",\"status\":\"ok\",\"tenant\":\"\",\"key\":\"order-1\""));
@@ -83,7 +83,16 @@ static void tables(void **state)
 {
     (void)state;
     sqlite3 *db = database();
-    expect_number(db, "SELECT count(*) FROM holds", 8);
+    expect_number(db, "SELECT count(*) FROM holds", 9);
+    expect_number(
+        db,
+        "SELECT count(*) FROM holds h JOIN holds o ON o.id = h.reacquires JOIN successors s "
+        "ON s.original = o.id AND s.successor = h.id WHERE o.state = 'expired'",
+        1);
+    expect_number(db,
+                  "SELECT count(*) FROM hold_life WHERE action = 'confirm_late' AND outcome LIKE "
+                  "'reacquired by %'",
+                  1);
     expect_number(db,
                   "SELECT count(*) FROM holds WHERE state = 'confirmed' AND ended_text = "
                   "'2026-11-15T21:40:00.123Z'",
@@ -91,8 +100,8 @@ static void tables(void **state)
     expect_number(db, "SELECT count(*) FROM tokens WHERE status <> 'ok'", 3);
     expect_number(db, "SELECT count(*) FROM tokens WHERE typeof(key) = 'blob'", 1);
     expect_number(db, "SELECT count(*) FROM hold_life WHERE outcome LIKE 'refused: %'", 2);
-    expect_number(db, "SELECT count(*) FROM entries", 27);
-    expect_number(db, "SELECT count(*) FROM batches WHERE chain_fits", 25);
+    expect_number(db, "SELECT count(*) FROM entries", 28);
+    expect_number(db, "SELECT count(*) FROM batches WHERE chain_fits", 26);
     expect_number(db, "SELECT count(*) FROM registers WHERE value = '\"300\"' AND version = 2", 1);
     expect_number(db, "SELECT count(*) FROM claims WHERE state = 'completed'", 1);
     expect_number(db, "SELECT count(*) FROM outbox", 2);
@@ -287,7 +296,7 @@ static void export_of_a_damaged_journal(void **state)
     assert_int_equal(why.status, HF_STORE_DAMAGED);
     assert_int_equal(sqlite3_open_v2(file, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
     expect_number(db, "SELECT value FROM store WHERE name = 'damages'", 1);
-    expect_number(db, "SELECT count(*) FROM batches", 24);
+    expect_number(db, "SELECT count(*) FROM batches", 25);
     sqlite3_close(db);
 }
 
@@ -376,6 +385,7 @@ static void swept_hold(void **state)
     assert_int_equal(trace(hf_str(story.holds[4].id), (struct hf_audit_trace_options){ 0 }), 0);
     expect("expired by the sweeper: it was overdue since");
     expect("confirm by key \"order-4-confirm\" refused: not-held");
+    expect("reacquired by key \"order-4-late\": hold ");
     expect(": expired since");
 }
 
@@ -385,6 +395,9 @@ static void reversal_and_number(void **state)
     assert_int_equal(trace(hf_str(story.holds[3].id), (struct hf_audit_trace_options){ 0 }), 0);
     expect("made by key \"order-1-back\" as a reversal");
     assert_int_equal(trace(hf_str(story.holds[5].id), (struct hf_audit_trace_options){ 0 }), 0);
+    expect("made and confirmed by key \"order-4-late\", whose payment for hold ");
+    expect(": confirmed since");
+    assert_int_equal(trace(hf_str(story.holds[6].id), (struct hf_audit_trace_options){ 0 }), 0);
     expect("placed by number 1 of client \"terminal-5\"");
     expect("As of ");
     expect(": held, and overdue");
@@ -461,7 +474,7 @@ static void life_of_a_key(void **state)
     snprintf(words, sizeof words, "place_hold by key \"order-1\" answered ok, hold %s, held",
              story.holds[1].id);
     expect(words);
-    snprintf(words, sizeof words, "hold %s, held", story.holds[7].id);
+    snprintf(words, sizeof words, "hold %s, held", story.holds[8].id);
     expect(words);
     expect("every retry until 2026-11-16T21:39:59.123Z gets the same answer and changes nothing");
     expect("2 events");

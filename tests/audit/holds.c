@@ -15,10 +15,10 @@ static void clean_history(void **state)
     for (size_t i = 0; i < judge.report.check_count; i++)
         if (judge.report.checks[i].checked == 0)
             fail_msg("%s looked at nothing", judge.report.checks[i].name);
-    assert_int_equal(judge.report.holds, 8);
-    assert_int_equal(judge.report.holds_traced, 8);
+    assert_int_equal(judge.report.holds, 9);
+    assert_int_equal(judge.report.holds_traced, 9);
     assert_int_equal(judge.report.reversals, 1);
-    assert_int_equal(judge.report.holds_by_state[HF_CONFIRMED], 1);
+    assert_int_equal(judge.report.holds_by_state[HF_CONFIRMED], 2);
     assert_int_equal(judge.report.holds_by_state[HF_EXPIRED], 1);
     assert_int_equal(judge.report.failures, 3);
     assert_int_equal(judge.report.failures_by_status[HF_NOT_HELD], 2);
@@ -236,6 +236,87 @@ static void reversed_unconfirmed(void **state)
     judge.story.resources[0].confirmed = 1;
     story_reverse(&judge.story, "k2", 1);
     judged("REVERSALS", "is not confirmed");
+}
+
+/* A hold on a resource with two units, expired. */
+static void late_story(void)
+{
+    story_resource(&judge.story, "room", 2);
+    story_place(&judge.story, "k1", "room", "ann", 5000);
+    story_commit(&judge.story);
+    story_pass(&judge.story, 10000);
+    story_end(&judge.story, HF_EXPIRE, "k2", 1);
+    story_commit(&judge.story);
+}
+
+static void reacquired_once(void **state)
+{
+    (void)state;
+    late_story();
+    story_reacquire(&judge.story, "k3", 1);
+    story_commit(&judge.story);
+    story_reverse(&judge.story, "k4", 2); /* the reacquired one is given back */
+    story_commit(&judge.story);
+    story_refuse(&judge.story, HF_CONFIRM_LATE, "k5", 1, HF_NOT_HELD);
+    story_commit(&judge.story);
+    judge_run();
+    judge_show();
+    assert_int_equal(judge.report.verdict, HF_AUDIT_OK);
+}
+
+static void reacquired_twice(void **state)
+{
+    (void)state;
+    late_story();
+    story_reacquire(&judge.story, "k3", 1);
+    story_commit(&judge.story);
+    story_reacquire(&judge.story, "k4", 1);
+    judged("LATE", "was reacquired before");
+    judged_only(" LATE ");
+}
+
+static void reacquired_unexpired(void **state)
+{
+    (void)state;
+    story_resource(&judge.story, "room", 2);
+    story_place(&judge.story, "k1", "room", "ann", 60000);
+    story_commit(&judge.story);
+    story_end(&judge.story, HF_RELEASE, "k2", 1);
+    story_commit(&judge.story);
+    story_reacquire(&judge.story, "k3", 1);
+    judged("LATE", "is not expired");
+    judged_only(" LATE ");
+}
+
+static void reacquired_for_another(void **state)
+{
+    (void)state;
+    late_story();
+    story_reacquire(&judge.story, "k3", 1)->rows[0].hold.requester = hf_str("bob");
+    judged("LATE", "has another resource or requester");
+    judged_only(" LATE ");
+}
+
+static void reacquired_but_held(void **state)
+{
+    (void)state;
+    late_story();
+    struct jw_entry *e = story_reacquire(&judge.story, "k3", 1);
+    e->rows[0].hold.state = HF_HELD;
+    e->rows[0].hold.ended_at = 0;
+    judged("LATE", "is held instead of confirmed");
+}
+
+static void reacquired_beyond_the_capacity(void **state)
+{
+    (void)state;
+    late_story();
+    story_place(&judge.story, "p1", "room", "bob", 60000);
+    story_commit(&judge.story);
+    story_place(&judge.story, "p2", "room", "eve", 60000);
+    story_commit(&judge.story);
+    story_reacquire(&judge.story, "k3", 1);
+    judged("PC11", "3 units taken");
 }
 
 static void broken_link(void **state)
@@ -508,6 +589,12 @@ int main(void)
         T(pc11_miscounted),
         T(pc11_closed),
         T(reversed_twice),
+        T(reacquired_once),
+        T(reacquired_twice),
+        T(reacquired_unexpired),
+        T(reacquired_for_another),
+        T(reacquired_but_held),
+        T(reacquired_beyond_the_capacity),
         T(reversed_unconfirmed),
         T(broken_link),
         T(near_but_ended),

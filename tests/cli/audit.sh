@@ -17,7 +17,7 @@ exec 9<>store/LOCK
 flock 9
 try 0 audit
 has out "No duplicate state change occurred: 3 requests with a key, each decided once;"
-has out "1 hold, made by its own key; all 37 checks passed."
+has out "1 hold, made by its own key; all 38 checks passed."
 has out "1 refusal stored with a key"
 has out "1 resource, 1 guard, 1 recording in guards, 0 claims,"
 hasnt out "INCOMPLETE"

@@ -76,6 +76,24 @@ try 0 show "$id"
 has out "confirmed  20"
 hasnt out "reversed"
 
+# The payment came late: a new hold in the place of the expired one, or the money back.
+try 0 hold late-room --for guest-92 --duration 1ms --key late-1 --json
+late=$(field id)
+try 0 confirm "$late" --late reacquire --key late-2 --json
+json "j.reacquires === '$late' && j.state === 'confirmed' && j.id !== '$late'"
+new=$(field id)
+try 0 show "$new"
+has out "reacquires  $late"
+try 0 show "$late"
+has out "state      expired"
+try 0 hold full-room --for guest-92 --duration 1ms --key late-3 --json
+late=$(field id)
+try 0 hold full-room --for guest-93 --duration 1h --key late-4
+try 1 confirm "$late" --late reacquire --key late-5 --json
+json "j.code === 'window-elapsed' && j.verdict === 'refund'"
+has err "Refund the payment"
+try 2 confirm "$late" --late perhaps --key late-6
+
 # Giving a confirmed unit back, once.
 try 0 reverse "$id" --key r1 --json
 json "j.reverses === '$id' && j.state === 'released' && j.id !== '$id' && j.resource === 'room-307'"

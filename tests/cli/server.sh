@@ -255,7 +255,7 @@ hasnt reportserv "$work"
 sed -i '/^  directory /d; s/"directory":"[^"]*",//' reportdata
 same reportdata reportserv
 has reportserv "No duplicate state change occurred: "
-has reportserv "all 37 checks passed."
+has reportserv "all 38 checks passed."
 try 0 audit --json --server "$url"
 json 'j.verdict === "ok" && j.checks.length > 20'
 try 0 export --format jsonl - --server "$url"

@@ -124,6 +124,63 @@ static void retries_of_every_action_survive_a_restart(void **state)
     assert_int_equal(kit_end(k, HF_REVERSE, kit_key(k), reversal), HF_NOT_HELD);
 }
 
+/* The money arrives after the hold ran out. Retries get the same answer, over restarts too. */
+static void a_late_payment_takes_a_free_unit_or_goes_back(void **state)
+{
+    (void)state;
+    char id[3][HF_ID_SIZE], late[HF_ID_SIZE];
+    kit_held(k, "room", MINUTE, id[0]);
+    kit_held(k, "full", MINUTE, id[1]);
+    kit_held(k, "intime", 10 * MINUTE, id[2]);
+    kit_at(k, MINUTE);
+    assert_int_equal(kit_end(k, HF_CONFIRM_LATE, "paid", id[0]), HF_OK);
+    memcpy(late, k->got.answer.hold.id, HF_ID_SIZE);
+    assert_string_equal(k->got.answer.hold.reacquires, id[0]);
+    assert_int_equal(k->got.answer.hold.state, HF_CONFIRMED);
+    char other[HF_ID_SIZE];
+    kit_held(k, "full", HOUR, other);
+    assert_int_equal(kit_end(k, HF_CONFIRM_LATE, "none", id[1]), HF_WINDOW_ELAPSED);
+    assert_true(k->got.answer.refund);
+    assert_int_equal(kit_end(k, HF_CONFIRM_LATE, "soon", id[2]), HF_OK);
+    assert_string_equal(k->got.answer.hold.id, id[2]);
+    for (int round = 0; round < 3; round++) {
+        assert_int_equal(kit_end(k, HF_CONFIRM_LATE, "paid", id[0]), HF_OK);
+        assert_string_equal(k->got.answer.hold.id, late);
+        assert_string_equal(k->got.answer.hold.reacquires, id[0]);
+        assert_true(k->got.replayed);
+        assert_int_equal(kit_end(k, HF_CONFIRM_LATE, "none", id[1]), HF_WINDOW_ELAPSED);
+        assert_true(k->got.answer.refund && k->got.replayed);
+        assert_int_equal(kit_end(k, HF_CONFIRM, "paid", id[0]), HF_TOKEN_COLLISION);
+        assert_int_equal(kit_end(k, HF_CONFIRM_LATE, kit_key(k), id[0]), HF_NOT_HELD);
+        assert_int_equal(state_of(id[0]), HF_EXPIRED);
+        assert_int_equal(state_of(late), HF_CONFIRMED);
+        assert_int_equal(holds(), 5);
+        kit_reopen(k);
+    }
+    assert_int_equal(kit_end(k, HF_REVERSE, kit_key(k), late), HF_OK);
+    assert_int_equal(kit_end(k, HF_CONFIRM_LATE, kit_key(k), id[0]), HF_NOT_HELD);
+    kit_held(k, "room", MINUTE, other); /* its unit is free again */
+}
+
+/* Those who hold the unit now are overdue too, and more than one commit expires. */
+static void a_late_payment_need_not_wait_for_the_sweeper(void **state)
+{
+    (void)state;
+    char first[HF_ID_SIZE], other[HF_ID_SIZE];
+    kit_held(k, "room", MINUTE, first);
+    kit_at(k, MINUTE);
+    kit_held(k, "room", MINUTE, other);
+    kit_at(k, 2 * MINUTE);
+    assert_int_equal(kit_end(k, HF_CONFIRM_LATE, kit_key(k), first), HF_OK);
+    assert_int_equal(state_of(other), HF_EXPIRED);
+    assert_int_equal(kit_resource(k, "bus", 20), HF_OK);
+    for (int i = 0; i < 20; i++)
+        kit_held(k, "bus", MINUTE, other);
+    kit_at(k, 3 * MINUTE);
+    assert_int_equal(kit_end(k, HF_CONFIRM_LATE, kit_key(k), other), HF_OK);
+    assert_int_equal(state_of(other), HF_EXPIRED);
+}
+
 /* ---- Industry ---- */
 
 static void banking_an_authorization_retried_by_the_terminal_charges_once(void **state)
@@ -444,6 +501,8 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         TEST(walkthrough_of_a_hotel_room_in_six_steps),
         TEST(retries_of_every_action_survive_a_restart),
+        TEST(a_late_payment_takes_a_free_unit_or_goes_back),
+        TEST(a_late_payment_need_not_wait_for_the_sweeper),
         TEST(banking_an_authorization_retried_by_the_terminal_charges_once),
         TEST(healthcare_a_double_click_from_two_threads_assigns_one_bed),
         TEST(retail_one_of_one_is_reserved_by_one_shopper_however_often_both_retry),

@@ -190,17 +190,17 @@ static const struct change changes[] = {
       "the row is missing [place_hold under number 3 of client \"till\" of tenant \"shop\"" },
     { "hold",
       "INSERT INTO holdfast.hold SELECT 4711, 'x', tenant, resource, requester, state, placed_at, "
-      "expires_at, ended_at, previous, reverses, reversed_by FROM holdfast.hold WHERE resource = "
+      "expires_at, ended_at, previous, reverses, succeeded_by FROM holdfast.hold WHERE resource = "
       "'seat' AND tenant = ''",
       "holdfast.hold, ordinal 4711: the row exists, but no entry of the journal made it" },
     { "hold",
-      "UPDATE holdfast.hold SET reversed_by = NULL WHERE reversed_by IS NOT NULL AND tenant = ''",
+      "UPDATE holdfast.hold SET succeeded_by = NULL WHERE succeeded_by IS NOT NULL AND tenant = ''",
       "the row is missing [reverse under key \"refund-1\"" },
-    { "hold", "UPDATE holdfast.hold SET reversed_by = id WHERE resource = 'seat' AND tenant = ''",
+    { "hold", "UPDATE holdfast.hold SET succeeded_by = id WHERE resource = 'seat' AND tenant = ''",
       "the row exists, but no entry of the journal made it" },
     { "hold",
-      "UPDATE holdfast.hold SET reversed_by = 'y' WHERE reversed_by IS NOT NULL AND tenant = ''",
-      "reversed_by is \"y\"" },
+      "UPDATE holdfast.hold SET succeeded_by = 'y' WHERE succeeded_by IS NOT NULL AND tenant = ''",
+      "succeeded_by is \"y\"" },
     { "resource", "UPDATE holdfast.resource SET capacity = 3 WHERE name = 'room' AND tenant = ''",
       "holdfast.resource, name \"room\": capacity is 3, but in the journal it is 2" },
     { "resource", "UPDATE holdfast.resource SET held = 0 WHERE name = 'seat' AND tenant = ''",

@@ -187,7 +187,7 @@ static void test_confirm_and_the_rest(void **state)
     EXPECT(c, "not-held", false, "reverse", "13", reversal);
     IS(c, "released", "state", "get_hold", reversal);
     assert_int_equal(count("SELECT sum(held + confirmed) FROM holdfast.resource"), 0);
-    assert_int_equal(count("SELECT count(*) FROM holdfast.hold WHERE reversed_by IS NOT NULL"), 1);
+    assert_int_equal(count("SELECT count(*) FROM holdfast.hold WHERE succeeded_by IS NOT NULL"), 1);
     assert_int_equal(count("SELECT previous FROM holdfast.hold WHERE reverses IS NOT NULL"), 1);
     assert_int_equal(count("SELECT newest FROM holdfast.resource WHERE name = 'room-a'"), 4);
     assert_int_equal(count("SELECT count(*) FROM holdfast.token WHERE hold IS NOT NULL"), 7);
@@ -195,6 +195,25 @@ static void test_confirm_and_the_rest(void **state)
     server_pause_ms(3);
     EXPECT(c, "ok", false, "release", "14", released); /* overdue, but still held */
     EXPECT(c, "not-known", false, "get_hold", "nothing");
+
+    /* The payment comes late. */
+    IS(c, o, "reacquires", "confirm", "15", o, "", "reacquire");
+    EXPECT(c, "ok", true, "confirm", "15", o, "", "reacquire");
+    IS(c, "confirmed", "state", "confirm", "15", o, "", "reacquire");
+    IS(c, o, "reacquires", "confirm", "15", o, "", "reacquire");
+    EXPECT(c, "token-collision", false, "confirm", "15", o);
+    EXPECT(c, "not-held", false, "confirm", "16", o, "", "reacquire");
+    IS(c, "expired", "state", "get_hold", o);
+    char *overdue = place("v", "room-a", "1 ms");
+    server_pause_ms(3);
+    char *next = place("n", "room-a", "1 hour");
+    EXPECT(c, "window-elapsed", false, "confirm", "17", overdue, "", "reacquire");
+    EXPECT(c, "window-elapsed", true, "confirm", "17", overdue, "", "reacquire");
+    EXPECT(c, "ok", false, "confirm", "18", next, "", "reacquire");
+    IS(c, next, "id", "confirm", "18", next, "", "reacquire");
+    assert_int_equal(count("SELECT count(*) FROM holdfast.hold WHERE reacquires IS NOT NULL"), 1);
+    free(overdue);
+    free(next);
     free(a);
     free(b);
     free(o);

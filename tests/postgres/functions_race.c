@@ -470,7 +470,7 @@ static void test_a_crowd(void **state)
             &p, "SELECT count(*) FROM holdfast.resource r WHERE held <> (SELECT count(*) FROM "
                 "holdfast.hold h WHERE h.resource = r.name AND h.state = 'held') OR confirmed <> "
                 "(SELECT count(*) FROM holdfast.hold h WHERE h.resource = r.name AND h.state = "
-                "'confirmed' AND h.reversed_by IS NULL)"),
+                "'confirmed' AND h.succeeded_by IS NULL)"),
         0);
     assert_int_equal(
         postgres_number(

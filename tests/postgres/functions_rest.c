@@ -504,7 +504,7 @@ static void test_numbers_of_actions(void **state)
         assert_true(number[0] == 0 || atoi(number) == a);
         free(number);
     }
-    assert_int_equal(known, HF_WRITE + 1); /* and abandon */
+    assert_int_equal(known, HF_WRITE + 2); /* and abandon and confirm_late */
 }
 
 /* Who may do what (schema/roles.sql), and the payment of examples/payment.sql, whose output stands
@@ -661,7 +661,7 @@ static void test_server(void **state)
         "sha256(''))",
         "UPDATE holdfast.writer SET batch = 1",
         "SELECT * FROM holdfast.hold FOR UPDATE",
-        "UPDATE holdfast.hold SET state = state, ended_at = ended_at, reversed_by = reversed_by",
+        "UPDATE holdfast.hold SET state = state, ended_at = ended_at, succeeded_by = succeeded_by",
         "SELECT * FROM holdfast.resource FOR UPDATE",
         "UPDATE holdfast.resource SET held = held",
         "DELETE FROM holdfast.token WHERE expires_at < now()",

@@ -148,7 +148,7 @@ static const char *const functions[] = {
     [HF_REVERSE] = "reverse",     [HF_CHECK] = "check_seen",          [HF_RECORD] = "record",
     [HF_ADMIT] = "admit",         [HF_COMPLETE] = "complete",         [HF_FAIL] = "fail",
     [HF_HEARTBEAT] = "heartbeat", [HF_GET_RESOURCE] = "get_resource", [HF_GET_GUARD] = "get_guard",
-    [HF_GET_LEASE] = "get_lease", [HF_GET_REGISTER] = "get_register",
+    [HF_GET_LEASE] = "get_lease", [HF_GET_REGISTER] = "get_register", [HF_CONFIRM_LATE] = "confirm",
 };
 
 static void choose_place(struct pair *w, struct step *s)
@@ -165,6 +165,14 @@ static void choose_place(struct pair *w, struct step *s)
     argue_number(s, s->r.place_hold.fence);
 }
 
+static void argue_late(struct step *s)
+{
+    if (s->r.action == HF_CONFIRM_LATE) {
+        argue(s, "");
+        argue(s, "reacquire");
+    }
+}
+
 static void choose_hold(struct pair *w, struct step *s)
 {
     choose_key(w, s);
@@ -172,6 +180,7 @@ static void choose_hold(struct pair *w, struct step *s)
     if (w->holds == 0 || below(w, 20) == 0) {
         s->r.hold.id = hf_str("00000000000000000000000000");
         argue(s, "00000000000000000000000000");
+        argue_late(s);
         return;
     }
     size_t newest = w->holds < 6 ? w->holds : 6;
@@ -179,6 +188,7 @@ static void choose_hold(struct pair *w, struct step *s)
     snprintf(s->id, sizeof s->id, "%s", w->ours[n]);
     s->r.hold.id = hf_str(s->id);
     argue(s, w->theirs[n]);
+    argue_late(s);
 }
 
 static void choose_set_resource(struct pair *w, struct step *s)
@@ -340,6 +350,7 @@ static void choose(struct pair *w, struct step *s)
         { HF_PLACE_HOLD, choose_place },    { HF_CONFIRM, choose_hold },
         { HF_RELEASE, choose_hold },        { HF_EXPIRE, choose_hold },
         { HF_REVERSE, choose_hold },        { HF_SET_RESOURCE, choose_set_resource },
+        { HF_CONFIRM_LATE, choose_hold },   { HF_CONFIRM_LATE, choose_hold },
         { HF_SET_GUARD, choose_set_guard }, { HF_CHECK, choose_ask },
         { HF_RECORD, choose_ask },          { HF_ADMIT, choose_ask },
         { HF_ADMIT, choose_ask },           { HF_BEGIN, choose_begin },
@@ -429,6 +440,7 @@ static void same_hold(struct pair *w, const struct hf_hold *h, const PGresult *g
     }
     assert_string_equal(functions_text(got, "id"), theirs_of(w, h->id));
     assert_string_equal(functions_text(got, "reverses"), theirs_of(w, h->reverses));
+    assert_string_equal(functions_text(got, "reacquires"), theirs_of(w, h->reacquires));
     assert_string_equal(functions_text(got, "state"), states[h->state]);
     same_text(got, "resource", h->resource);
     same_text(got, "requester", h->requester);

@@ -90,6 +90,7 @@ static void same_hold(PGresult *theirs, bool replayed)
     if (got.answer.status == HF_OK) {
         assert_string_equal(functions_text(theirs, "id"), h->id);
         assert_string_equal(functions_text(theirs, "reverses"), h->reverses);
+        assert_string_equal(functions_text(theirs, "reacquires"), h->reacquires);
         assert_int_equal(moment(theirs, "placed_at"), h->placed_at);
         assert_int_equal(moment(theirs, "expires_at"), h->expires_at);
         if (h->ended_at)

@@ -132,7 +132,7 @@ static void commands_act_on_the_database(void **state)
     says(id);
     assert_int_equal(command(with, "audit"), 0);
     says("No duplicate state change occurred: 1 request with a key, decided once;");
-    says("all 38 checks passed");
+    says("all 39 checks passed");
     says("database       database \"postgres\" at localhost:");
     assert_int_equal(command(with, "audit --json"), 0);
     says("\"database\":\"database \\\"postgres\\\" at localhost:");
@@ -205,7 +205,7 @@ static void a_dump_is_a_store_again(void **state)
         shell(line);
         snprintf(with, sizeof with, "HOLDFAST_POSTGRES='%s dbname=copy'", conninfo);
         assert_int_equal(command(with, "audit"), 0);
-        says("all 38 checks passed");
+        says("all 39 checks passed");
         assert_int_equal(command(with, HOLD "k1 --json"), 0);
         says("(replayed");
         assert_int_equal(command(with, HOLD "k2 --json"), 1);

@@ -235,6 +235,83 @@ static void an_overdue_hold_makes_way_for_the_next_or_can_be_released(void **sta
     assert_string_equal(reply_text(&t.got, "state"), "released");
 }
 
+#define LATE "{\"late\":\"reacquire\"}"
+
+static void a_late_payment_gets_a_new_hold_or_goes_back(void **state)
+{
+    (void)state;
+    char id[32], path[128], late[32], full[32];
+    snprintf(id, sizeof id, "%s", held("k1", "r", "ann"));
+    snprintf(full, sizeof full, "%s", held("k2", "full", "ann"));
+    snprintf(path, sizeof path, "POST /v1/holds/%s/confirm", id);
+    clock_at(2 * HOUR);
+    assert_int_equal(talk_twice(&t, path, "plain", "{}"), 409); /* without `late` */
+    assert_false(reply_has(&t.got, "verdict"));
+    assert_int_equal(talk_twice(&t, path, "paid", LATE), 201);
+    assert_string_equal(reply_text(&t.got, "reacquires"), id);
+    assert_string_equal(reply_text(&t.got, "state"), "confirmed");
+    assert_string_equal(reply_text(&t.got, "requester"), "ann");
+    snprintf(late, sizeof late, "%s", reply_text(&t.got, "id"));
+    assert_string_not_equal(late, id);
+    assert_int_equal(talkf(&t, NULL, NULL, "GET /v1/holds/%s", id), 200);
+    assert_string_equal(reply_text(&t.got, "state"), "expired");
+    assert_int_equal(talk_twice(&t, path, "again", LATE), 409);
+    talk_refused(&t, 409, "not-held");
+    assert_int_equal(talk(&t, path, "paid", "{}"), 422); /* another request */
+    assert_int_equal(talk(&t, "GET /v1/tokens/paid", NULL, NULL), 200);
+    assert_true(reply_has(&t.got, "reacquires"));
+
+    held("k3", "full", "bob");
+    snprintf(path, sizeof path, "POST /v1/holds/%s/confirm", full);
+    assert_int_equal(talk_twice(&t, path, "gone", LATE), 409);
+    talk_refused(&t, 409, "window-elapsed");
+    assert_string_equal(reply_text(&t.got, "verdict"), "refund");
+    assert_string_equal(reply_text(&t.got, "retry"), "no");
+    assert_int_equal(talk(&t, "GET /v1/tokens/gone", NULL, NULL), 200);
+    assert_true(reply_has(&t.got, "verdict"));
+
+    snprintf(id, sizeof id, "%s", held("k4", "soon", "eve"));
+    snprintf(path, sizeof path, "POST /v1/holds/%s/confirm", id);
+    assert_int_equal(talk_twice(&t, path, "soon", LATE), 200); /* it was in time */
+    assert_string_equal(reply_text(&t.got, "id"), id);
+}
+
+static void late_payments_in_a_bulk_request(void **state)
+{
+    (void)state;
+    char id[32], lines[400];
+    snprintf(id, sizeof id, "%s", held("k1", "r", "ann"));
+    clock_at(2 * HOUR);
+    snprintf(lines, sizeof lines,
+             "{\"op\":\"confirm\",\"key\":\"a\",\"id\":\"%s\",\"late\":\"reacquire\"}\n"
+             "{\"op\":\"confirm\",\"key\":\"b\",\"id\":\"%s\",\"late\":\"reacquire\"}\n",
+             id, id);
+    assert_int_equal(talk(&t, "POST /v1/batch", NULL, lines), 200);
+    assert_true(reply_has(&t.got, "{\"status\":201,\"replayed\":false,"));
+    assert_true(reply_has(&t.got, "\"reacquires\":"));
+    assert_true(reply_has(&t.got, "{\"status\":409,\"replayed\":false,"));
+    assert_true(reply_has(&t.got, "\"code\":\"not-held\""));
+}
+
+/* The number of a numbered client is too low. No money moved, so nobody is told to refund. */
+static void a_low_number_is_no_refund(void **state)
+{
+    (void)state;
+    char id[32], line[300];
+    snprintf(id, sizeof id, "%s", held("k1", "r", "ann"));
+    clock_at(2 * HOUR);
+    const int numbers[] = { 900, 1 };
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(line, sizeof line,
+                 "{\"op\":\"confirm\",\"client\":\"c\",\"sequence\":%d,\"id\":\"%s\",\"late\":"
+                 "\"reacquire\"}\n",
+                 numbers[i], id);
+        assert_int_equal(talk(&t, "POST /v1/batch", NULL, line), 200);
+    }
+    assert_true(reply_has(&t.got, "window-elapsed"));
+    assert_false(reply_has(&t.got, "refund"));
+}
+
 static void a_reversal_is_a_record_of_its_own(void **state)
 {
     (void)state;
@@ -534,6 +611,9 @@ int main(void)
         CALLS_TEST(windows_are_half_open),
         CALLS_TEST(an_overdue_hold_makes_way_for_the_next_or_can_be_released),
         CALLS_TEST(a_reversal_is_a_record_of_its_own),
+        CALLS_TEST(a_late_payment_gets_a_new_hold_or_goes_back),
+        CALLS_TEST(late_payments_in_a_bulk_request),
+        CALLS_TEST(a_low_number_is_no_refund),
         CALLS_TEST(a_hold_that_never_was_is_not_known),
         CALLS_TEST(a_resource_is_set_shown_and_closed),
         CALLS_TEST(a_name_in_the_path_may_be_any_text),

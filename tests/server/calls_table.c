@@ -42,6 +42,10 @@ static void holds(void)
     held("k6");
     clock_at(2 * HOUR);
     done_to_it("expire", "k7");
+
+    char path[100];
+    snprintf(path, sizeof path, "POST /v1/holds/%s/confirm", id);
+    assert_int_equal(talk_twice(&t, path, "late", "{\"late\":\"reacquire\"}"), 201);
 }
 
 static void claims(void)

@@ -18,10 +18,10 @@
 
 enum { SEGMENT = 1 << 20 };
 
-static const enum hf_row_kind kinds[] = { HF_ROW_HOLD,     HF_ROW_RESOURCE, HF_ROW_GUARD,
-                                          HF_ROW_ENTRY,    HF_ROW_CLAIM,    HF_ROW_LEASE,
-                                          HF_ROW_REGISTER, HF_ROW_CLIENT,   HF_ROW_VALUE,
-                                          HF_ROW_OUTBOX,   HF_ROW_REVERSAL, HF_ROW_CONFIG };
+static const enum hf_row_kind kinds[] = { HF_ROW_HOLD,     HF_ROW_RESOURCE,  HF_ROW_GUARD,
+                                          HF_ROW_ENTRY,    HF_ROW_CLAIM,     HF_ROW_LEASE,
+                                          HF_ROW_REGISTER, HF_ROW_CLIENT,    HF_ROW_VALUE,
+                                          HF_ROW_OUTBOX,   HF_ROW_SUCCESSOR, HF_ROW_CONFIG };
 
 /* ---- Rows ---- */
 
@@ -78,9 +78,9 @@ static void row_set(struct hf_row *row, unsigned n, size_t bulk)
         row->outbox =
             (struct hf_outbox){ .number = n + 1, .key = name, .topic = name, .payload = load };
         break;
-    case HF_ROW_REVERSAL:
-        hf_id_make(&writer->id_key, n + 1, row->reversal.original);
-        hf_id_make(&writer->id_key, n + 100, row->reversal.reversal);
+    case HF_ROW_SUCCESSOR:
+        hf_id_make(&writer->id_key, n + 1, row->successor.original);
+        hf_id_make(&writer->id_key, n + 100, row->successor.successor);
         break;
     case HF_ROW_CONFIG:
         row->config = (struct hf_config){ .idempotency_window_ms = DAY,

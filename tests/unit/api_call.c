@@ -314,7 +314,8 @@ static void test_fields(void **state)
     (void)state;
     assert_string_equal(fields_of(HF_HTTP_POST, "/v1/holds"),
                         "resource! requester! duration! fence");
-    assert_string_equal(fields_of(HF_HTTP_POST, "/v1/holds/x/confirm"), "");
+    assert_string_equal(fields_of(HF_HTTP_POST, "/v1/holds/x/confirm"), "late");
+    assert_string_equal(fields_of(HF_HTTP_POST, "/v1/holds/x/release"), "");
     assert_string_equal(fields_of(HF_HTTP_GET, "/v1/holds"),
                         "limit cursor state resource requester from to");
     assert_string_equal(fields_of(HF_HTTP_PUT, "/v1/resources/x"), "capacity open");

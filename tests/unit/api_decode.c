@@ -239,7 +239,11 @@ static void test_no_body(void **state)
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         bad(POST, "/v1/holds/x/confirm", "k", wrong[i], "body: expected ");
     bad(POST, "/v1/holds/x/confirm", "k", "{\"id\":1}",
-        "Unknown member \"id\". This call takes none.");
+        "Unknown member \"id\". This call takes late.");
+    bad(POST, "/v1/holds/x/confirm", "k", "{\"late\":\"refund\"}",
+        "late: expected one of reacquire");
+    bad(POST, "/v1/holds/x/release", "k", "{\"late\":\"reacquire\"}",
+        "Unknown member \"late\". This call takes none.");
     static const char *const asked[] = {
         "/v1/holds/x",     "/v1/holds",    "/v1/resources/x", "/v1/guards/x/entries",
         "/v1/claims/x",    "/v1/tokens/x", "/v1/audit",       "/v1/trace/x",

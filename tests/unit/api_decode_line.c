@@ -186,7 +186,7 @@ static void test_refusals(void **state)
     refused("{\"op\":\"confirm\",\"id\":\"\\u0000\",\"key\":\"k\"}",
             "id: expected text without NUL.");
     refused("{\"op\":\"confirm\",\"id\":\"x\",\"key\":\"k\",\"name\":\"n\"}",
-            "Unknown member \"name\". This call takes op, key, id.");
+            "Unknown member \"name\". This call takes op, key, id, late.");
     refused("{\"op\":\"check\",\"name\":\"g\",\"identity\":\"i\"}", "Unknown member \"name\"");
     refused("{\"op\":\"check\",\"identity\":\"i\"}", "guard: missing, expected a string.");
     refused("{\"op\":\"write\",\"key\":\"k\",\"value\":1}", "name: missing, expected a string.");

@@ -52,17 +52,18 @@ static void actions(void **state)
 {
     (void)state;
     static const char *const names[80] = {
-        [1] = "place_hold",    [2] = "confirm",    [3] = "release",
-        [4] = "expire",        [5] = "reverse",    [6] = "set_resource",
-        [7] = "set_guard",     [8] = "check",      [9] = "record",
-        [10] = "admit",        [11] = "begin",     [12] = "complete",
-        [13] = "fail",         [14] = "heartbeat", [15] = "grant",
-        [16] = "renew",        [17] = "return",    [18] = "write",
-        [19] = "merge",        [20] = "apply",     [21] = "delete_register",
-        [22] = "delete_lease", [23] = "abandon",   [32] = "sweep",
-        [33] = "configure",    [64] = "get_hold",  [65] = "get_resource",
-        [66] = "get_guard",    [67] = "get_claim", [68] = "get_lease",
-        [69] = "get_register", [70] = "get_token", [71] = "get_value"
+        [1] = "place_hold",    [2] = "confirm",       [3] = "release",
+        [4] = "expire",        [5] = "reverse",       [6] = "set_resource",
+        [7] = "set_guard",     [8] = "check",         [9] = "record",
+        [10] = "admit",        [11] = "begin",        [12] = "complete",
+        [13] = "fail",         [14] = "heartbeat",    [15] = "grant",
+        [16] = "renew",        [17] = "return",       [18] = "write",
+        [19] = "merge",        [20] = "apply",        [21] = "delete_register",
+        [22] = "delete_lease", [23] = "abandon",      [24] = "confirm_late",
+        [32] = "sweep",        [33] = "configure",    [64] = "get_hold",
+        [65] = "get_resource", [66] = "get_guard",    [67] = "get_claim",
+        [68] = "get_lease",    [69] = "get_register", [70] = "get_token",
+        [71] = "get_value"
     };
     for (int a = 0; a < 80; a++)
         assert_string_equal(hf_action_name((enum hf_action)a), names[a] ? names[a] : "unknown");

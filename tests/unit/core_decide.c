@@ -63,10 +63,10 @@ static bool is(struct hf_bytes got, const char *want)
 static void which_actions_there_are(void **state)
 {
     (void)state;
-    static const enum hf_action keyed[] = { HF_PLACE_HOLD,  HF_CONFIRM, HF_RELEASE,
-                                            HF_EXPIRE,      HF_REVERSE, HF_GRANT,
-                                            HF_WRITE,       HF_APPLY,   HF_DELETE_REGISTER,
-                                            HF_DELETE_LEASE };
+    static const enum hf_action keyed[] = { HF_PLACE_HOLD,   HF_CONFIRM,     HF_RELEASE,
+                                            HF_EXPIRE,       HF_REVERSE,     HF_GRANT,
+                                            HF_WRITE,        HF_APPLY,       HF_DELETE_REGISTER,
+                                            HF_DELETE_LEASE, HF_CONFIRM_LATE };
     static const enum hf_action reads[] = { HF_CHECK,        HF_GET_HOLD,  HF_GET_RESOURCE,
                                             HF_GET_GUARD,    HF_GET_CLAIM, HF_GET_LEASE,
                                             HF_GET_REGISTER, HF_GET_TOKEN, HF_GET_VALUE };
@@ -365,7 +365,7 @@ static void rows_belong_to_their_tenant(void **state)
         enum hf_row_kind kind;
         const char *first, *second;
     } rows[] = { { HF_ROW_HOLD, id, "" },        { HF_ROW_HOLD, reversal, "" },
-                 { HF_ROW_REVERSAL, id, "" },    { HF_ROW_RESOURCE, "n", "" },
+                 { HF_ROW_SUCCESSOR, id, "" },   { HF_ROW_RESOURCE, "n", "" },
                  { HF_ROW_RESOURCE, "new", "" }, { HF_ROW_GUARD, "n", "" },
                  { HF_ROW_ENTRY, "n", "i" },     { HF_ROW_CLAIM, "n", "" },
                  { HF_ROW_LEASE, "n", "" },      { HF_ROW_REGISTER, "n", "" },

@@ -90,6 +90,7 @@ static void assert_same_hold(const struct hf_hold *a, const struct hf_hold *b)
 {
     assert_string_equal(a->id, b->id);
     assert_string_equal(a->reverses, b->reverses);
+    assert_string_equal(a->reacquires, b->reacquires);
     assert_true(a->ordinal == b->ordinal && a->previous == b->previous && a->state == b->state);
     assert_true(same(a->resource, b->resource) && same(a->requester, b->requester));
     assert_true(a->tenant.size == b->tenant.size && a->placed_at == b->placed_at);
@@ -279,9 +280,10 @@ static void what_cannot_be_read_is_a_storage_failure(void **state)
     w->unreadable[WORLD_OVERDUE] = true; /* not asked where nothing is held */
     assert_int_equal(place("other", MINUTE, 0), HF_OK);
     w->unreadable[WORLD_OVERDUE] = false;
-    const enum hf_action ends[] = { HF_CONFIRM, HF_RELEASE, HF_EXPIRE, HF_REVERSE };
+    const enum hf_action ends[] = { HF_CONFIRM, HF_RELEASE, HF_EXPIRE, HF_REVERSE,
+                                    HF_CONFIRM_LATE };
     w->unreadable[WORLD_HOLD] = true;
-    for (size_t i = 0; i < 4; i++)
+    for (size_t i = 0; i < 5; i++)
         assert_int_equal(end(ends[i], id), HF_STORAGE_FAILURE);
     w->unreadable[WORLD_HOLD] = false;
     w->unreadable[WORLD_RESOURCE] = true;
@@ -291,9 +293,9 @@ static void what_cannot_be_read_is_a_storage_failure(void **state)
     w->unreadable[WORLD_RESOURCE] = true;
     assert_int_equal(end(HF_REVERSE, id), HF_STORAGE_FAILURE);
     w->unreadable[WORLD_RESOURCE] = false;
-    w->unreadable[WORLD_REVERSAL] = true;
+    w->unreadable[WORLD_SUCCESSOR] = true;
     assert_int_equal(end(HF_REVERSE, id), HF_STORAGE_FAILURE);
-    w->unreadable[WORLD_REVERSAL] = false;
+    w->unreadable[WORLD_SUCCESSOR] = false;
     assert_int_equal(end(HF_REVERSE, id), HF_OK);
     w->unreadable[WORLD_RESOURCE] = true;
     assert_int_equal(set("room", 3, HF_LEAVE), HF_STORAGE_FAILURE);
@@ -380,8 +382,9 @@ static void unknown_ids(void **state)
 {
     (void)state;
     const char *id = held("room");
-    const enum hf_action ends[] = { HF_CONFIRM, HF_RELEASE, HF_EXPIRE, HF_REVERSE };
-    for (size_t i = 0; i < 4; i++) {
+    const enum hf_action ends[] = { HF_CONFIRM, HF_RELEASE, HF_EXPIRE, HF_REVERSE,
+                                    HF_CONFIRM_LATE };
+    for (size_t i = 0; i < 5; i++) {
         assert_int_equal(end(ends[i], "h0000000000000000000000009"), HF_NOT_KNOWN);
         assert_int_equal(end(ends[i], ""), HF_NOT_KNOWN);
         /* A hold of another tenant is not there. */
@@ -414,9 +417,9 @@ static void a_confirmed_unit_is_given_back(void **state)
     assert_int_equal(w->plan.row_count, 3);
     assert_same_hold(&w->plan.rows[0].hold, r);
     assert_int_equal(w->plan.rows[1].kind, HF_ROW_RESOURCE);
-    assert_int_equal(w->plan.rows[2].kind, HF_ROW_REVERSAL);
-    assert_string_equal(w->plan.rows[2].reversal.original, id);
-    assert_string_equal(w->plan.rows[2].reversal.reversal, r->id);
+    assert_int_equal(w->plan.rows[2].kind, HF_ROW_SUCCESSOR);
+    assert_string_equal(w->plan.rows[2].successor.original, id);
+    assert_string_equal(w->plan.rows[2].successor.successor, r->id);
     assert_same_hold(hold_of(id), &before); /* the original stays as it is */
     assert_true(resource_of("room")->confirmed == 0 && resource_of("room")->newest == 2);
     assert_int_equal(place("room", MINUTE, 0), HF_OK);
@@ -438,6 +441,174 @@ static void what_is_not_confirmed_cannot_be_given_back(void **state)
     id = held("room");
     assert_int_equal(end(HF_RELEASE, id), HF_OK);
     assert_int_equal(end(HF_REVERSE, id), HF_NOT_HELD);
+}
+
+/* ---- The late payment ---- */
+
+static void a_late_confirm_in_time_is_a_confirm(void **state)
+{
+    (void)state;
+    const char *id = held("room");
+    w->now += MINUTE - 1;
+    assert_int_equal(end(HF_CONFIRM_LATE, id), HF_OK);
+    assert_string_equal(w->plan.answer.hold.id, id);
+    assert_string_equal(w->plan.answer.hold.reacquires, "");
+    assert_int_equal(hold_of(id)->state, HF_CONFIRMED);
+    assert_int_equal(w->plan.row_count, 2);
+    assert_false(w->plan.ordinal_used);
+}
+
+/* The answer of the last call: a hold in the place of `id`, confirmed at once. */
+static void assert_reacquired(const char *id)
+{
+    const struct hf_hold *old = hold_of(id), *h = &w->plan.answer.hold;
+    assert_true(w->plan.ordinal_used);
+    assert_string_not_equal(h->id, id);
+    assert_string_equal(h->reacquires, id);
+    assert_string_equal(h->reverses, "");
+    assert_true(h->state == HF_CONFIRMED && h->placed_at == w->now && h->ended_at == w->now);
+    assert_true(h->expires_at == w->now + MINUTE);
+    assert_true(same(h->resource, old->resource) && same(h->requester, old->requester));
+    assert_int_equal(old->state, HF_EXPIRED);
+}
+
+static void an_expired_hold_is_reacquired_once(void **state)
+{
+    (void)state;
+    const char *id = held("room");
+    w->now += MINUTE;
+    assert_int_equal(end(HF_EXPIRE, id), HF_OK);
+    struct hf_hold before = *hold_of(id);
+    w->now += 7;
+    assert_int_equal(end(HF_CONFIRM_LATE, id), HF_OK);
+    assert_reacquired(id);
+    assert_same_hold(hold_of(id), &before);
+    assert_int_equal(w->plan.row_count, 3);
+    assert_int_equal(w->plan.rows[2].kind, HF_ROW_SUCCESSOR);
+    assert_string_equal(w->plan.rows[2].successor.original, id);
+    assert_true(resource_of("room")->held == 0 && resource_of("room")->confirmed == 1);
+    assert_int_equal(set("room", 5, HF_LEAVE), HF_OK);
+    assert_int_equal(end(HF_CONFIRM_LATE, id), HF_NOT_HELD); /* with units free */
+    assert_false(w->plan.answer.refund);
+    assert_int_equal(w->plan.row_count, 0);
+    w->unreadable[WORLD_SUCCESSOR] = true;
+    assert_int_equal(end(HF_CONFIRM_LATE, id), HF_STORAGE_FAILURE);
+}
+
+static void an_overdue_hold_expires_and_is_reacquired(void **state)
+{
+    (void)state;
+    const char *id = held("room");
+    w->now += MINUTE;
+    assert_int_equal(end(HF_CONFIRM_LATE, id), HF_OK);
+    assert_reacquired(id);
+    assert_int_equal(w->plan.row_count, 4);
+    assert_true(w->plan.rows[0].kind == HF_ROW_HOLD && w->plan.rows[0].hold.state == HF_EXPIRED);
+    assert_true(resource_of("room")->held == 0 && resource_of("room")->confirmed == 1);
+}
+
+static void a_reacquired_hold_is_given_back_like_any_other(void **state)
+{
+    (void)state;
+    const char *id = held("room");
+    w->now += MINUTE;
+    assert_int_equal(end(HF_CONFIRM_LATE, id), HF_OK);
+    char late[HF_ID_SIZE];
+    memcpy(late, w->plan.answer.hold.id, sizeof late);
+    assert_int_equal(end(HF_REVERSE, id), HF_NOT_HELD);
+    assert_int_equal(end(HF_REVERSE, late), HF_OK);
+    assert_string_equal(w->plan.answer.hold.reverses, late);
+    assert_string_equal(w->plan.answer.hold.reacquires, "");
+    assert_int_equal(end(HF_CONFIRM_LATE, id), HF_NOT_HELD);
+    assert_true(resource_of("room")->confirmed == 0);
+}
+
+/* Another hold has the unit, and is overdue too. */
+static void overdue_holds_make_way_for_a_late_confirm(void **state)
+{
+    (void)state;
+    const char *id = held("room");
+    w->now += MINUTE;
+    assert_int_equal(end(HF_EXPIRE, id), HF_OK);
+    const char *other = held("room");
+    assert_int_equal(end(HF_CONFIRM_LATE, id), HF_WINDOW_ELAPSED);
+    w->now += MINUTE;
+    assert_int_equal(end(HF_CONFIRM_LATE, id), HF_OK);
+    assert_reacquired(id);
+    assert_int_equal(hold_of(other)->state, HF_EXPIRED);
+}
+
+/* The late hold is the newest of many overdue ones: it expires although only eight others do. */
+static void a_late_hold_behind_many_overdue_ones(void **state)
+{
+    (void)state;
+    assert_int_equal(set("room", 20, HF_LEAVE), HF_OK);
+    for (int i = 0; i < 19; i++)
+        held("room");
+    w->now += 1;
+    const char *id = held("room");
+    w->now += MINUTE;
+    assert_int_equal(end(HF_CONFIRM_LATE, id), HF_OK);
+    assert_reacquired(id);
+    assert_int_equal(w->plan.row_count, 1 + HF_OVERDUE_MAX + 3);
+    assert_true(resource_of("room")->held == 20 - 1 - HF_OVERDUE_MAX);
+}
+
+static void without_a_free_unit_the_payment_goes_back(void **state)
+{
+    (void)state;
+    const char *id = held("room");
+    w->now += MINUTE;
+    const char *other = held("room"); /* it expires the first */
+    assert_int_equal(end(HF_CONFIRM, other), HF_OK);
+    assert_int_equal(end(HF_CONFIRM_LATE, id), HF_WINDOW_ELAPSED);
+    assert_true(w->plan.answer.refund && w->plan.answer.kind == HF_NO_RECORD);
+    assert_int_equal(w->plan.row_count, 0);
+    assert_false(w->plan.ordinal_used);
+    assert_int_equal(end(HF_CONFIRM, id), HF_NOT_HELD);
+    assert_false(w->plan.answer.refund);
+
+    id = held("closed");
+    assert_int_equal(set("closed", 0, HF_SET_CLOSED), HF_OK);
+    w->now += MINUTE;
+    assert_int_equal(end(HF_CONFIRM, id), HF_WINDOW_ELAPSED);
+    assert_false(w->plan.answer.refund);
+    assert_int_equal(end(HF_CONFIRM_LATE, id), HF_WINDOW_ELAPSED);
+    assert_true(w->plan.answer.refund);
+    assert_int_equal(hold_of(id)->state, HF_EXPIRED); /* it was overdue */
+    assert_int_equal(w->plan.row_count, 2);
+}
+
+static void what_ended_otherwise_is_not_reacquired(void **state)
+{
+    (void)state;
+    assert_int_equal(set("room", 9, HF_LEAVE), HF_OK);
+    const char *id = held("room");
+    assert_int_equal(end(HF_RELEASE, id), HF_OK);
+    assert_int_equal(end(HF_CONFIRM_LATE, id), HF_NOT_HELD);
+    id = held("room");
+    assert_int_equal(end(HF_CONFIRM, id), HF_OK);
+    assert_int_equal(end(HF_CONFIRM_LATE, id), HF_NOT_HELD);
+    w->now += MINUTE;
+    assert_int_equal(end(HF_CONFIRM_LATE, id), HF_NOT_HELD);
+}
+
+static void what_a_late_confirm_cannot_read(void **state)
+{
+    (void)state;
+    const char *id = held("room");
+    held("other");
+    assert_int_equal(set("room", 2, HF_LEAVE), HF_OK);
+    held("room");
+    w->now += MINUTE;
+    const enum world_lookup all[] = { WORLD_RESOURCE, WORLD_OVERDUE };
+    for (size_t i = 0; i < 2; i++) {
+        w->unreadable[all[i]] = true;
+        assert_int_equal(end(HF_CONFIRM_LATE, id), HF_STORAGE_FAILURE);
+        assert_int_equal(w->plan.row_count, 0);
+        w->unreadable[all[i]] = false;
+    }
+    assert_int_equal(end(HF_CONFIRM_LATE, id), HF_OK);
 }
 
 /* ---- Resources ---- */
@@ -525,6 +696,15 @@ int main(void)
         TEST(unknown_ids),
         TEST(a_confirmed_unit_is_given_back),
         TEST(what_is_not_confirmed_cannot_be_given_back),
+        TEST(a_late_confirm_in_time_is_a_confirm),
+        TEST(an_expired_hold_is_reacquired_once),
+        TEST(an_overdue_hold_expires_and_is_reacquired),
+        TEST(a_reacquired_hold_is_given_back_like_any_other),
+        TEST(overdue_holds_make_way_for_a_late_confirm),
+        TEST(a_late_hold_behind_many_overdue_ones),
+        TEST(without_a_free_unit_the_payment_goes_back),
+        TEST(what_ended_otherwise_is_not_reacquired),
+        TEST(what_a_late_confirm_cannot_read),
         TEST(resources_are_set),
         TEST(resources_refuse_what_is_malformed),
         TEST(capacity_never_falls_below_what_is_taken),

@@ -111,6 +111,9 @@ static void test_holds(void **state)
     }
     strcpy(hold.reverses, "5w0crm2eyxsy4k3pv1y0ajt7d2");
     OBEYS("hold", hf_api_hold(&j, &hold));
+    strcpy(hold.reacquires, hold.reverses);
+    hold.reverses[0] = '\0';
+    OBEYS("hold", hf_api_hold(&j, &hold));
     struct hf_page page = { .count = 1, .holds = &hold };
     OBEYS("holds", hf_api_holds(&j, &page));
     page.next_cursor = 7;
@@ -258,6 +261,8 @@ static void test_tokens_and_problems(void **state)
                                             .begun_at = 1,
                                             .lease_expires_at = 2 } };
     OBEYS("problem", hf_api_answer(&j, HF_BEGIN, &unknown));
+    struct hf_answer refund = { .status = HF_WINDOW_ELAPSED, .refund = true };
+    OBEYS("problem", hf_api_answer(&j, HF_CONFIRM_LATE, &refund));
     all_met("problem");
 }
 

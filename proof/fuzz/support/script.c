@@ -5,12 +5,13 @@
 /* ---- Pools ---- */
 
 static const enum hf_action actions[] = {
-    HF_PLACE_HOLD,      HF_PLACE_HOLD,   HF_PLACE_HOLD, HF_CONFIRM,   HF_RELEASE,      HF_EXPIRE,
-    HF_REVERSE,         HF_SET_RESOURCE, HF_SET_GUARD,  HF_CHECK,     HF_RECORD,       HF_ADMIT,
-    HF_BEGIN,           HF_COMPLETE,     HF_FAIL,       HF_HEARTBEAT, HF_GRANT,        HF_RENEW,
-    HF_RETURN,          HF_WRITE,        HF_MERGE,      HF_APPLY,     HF_GET_HOLD,     HF_GET_TOKEN,
-    HF_GET_RESOURCE,    HF_GET_GUARD,    HF_GET_CLAIM,  HF_GET_LEASE, HF_GET_REGISTER, HF_GET_VALUE,
-    HF_DELETE_REGISTER, HF_DELETE_LEASE, HF_ABANDON
+    HF_PLACE_HOLD,      HF_PLACE_HOLD,   HF_PLACE_HOLD,   HF_CONFIRM,      HF_RELEASE,
+    HF_EXPIRE,          HF_REVERSE,      HF_SET_RESOURCE, HF_SET_GUARD,    HF_CHECK,
+    HF_RECORD,          HF_ADMIT,        HF_BEGIN,        HF_COMPLETE,     HF_FAIL,
+    HF_HEARTBEAT,       HF_GRANT,        HF_RENEW,        HF_RETURN,       HF_WRITE,
+    HF_MERGE,           HF_APPLY,        HF_GET_HOLD,     HF_GET_TOKEN,    HF_GET_RESOURCE,
+    HF_GET_GUARD,       HF_GET_CLAIM,    HF_GET_LEASE,    HF_GET_REGISTER, HF_GET_VALUE,
+    HF_DELETE_REGISTER, HF_DELETE_LEASE, HF_ABANDON,      HF_CONFIRM_LATE
 };
 enum { ACTIONS = sizeof actions / sizeof *actions };
 
@@ -189,6 +190,7 @@ static void members(struct fuzz_script *s)
     case HF_RELEASE:
     case HF_EXPIRE:
     case HF_REVERSE:
+    case HF_CONFIRM_LATE:
     case HF_GET_HOLD: r->hold.id = id(s); break;
     case HF_SET_RESOURCE:
         r->set_resource.name = name(s);

@@ -48,6 +48,7 @@ _holdfast() {
   --state) values="held confirmed released expired" ;;
   --on-unavailable) values="open closed" ;;
   --on-abandon) values="unknown retry" ;;
+  --late) values="reacquire" ;;
   --status) values="started completed failed retryable unknown" ;;
   --durable) values="yes no" ;;
   --format) values="jsonl sqlite" ;;
@@ -83,7 +84,8 @@ _holdfast() {
       --idempotency-window --token-max-length --registry --help"
     ;;
   hold) options="--for --duration --fence --key $store" ;;
-  confirm | release | expire | reverse) options="--key $store" ;;
+  confirm) options="--late --key $store" ;;
+  release | expire | reverse) options="--key $store" ;;
   show) options=$look ;;
   check) options="--fail-if-seen $look" ;;
   list) options="--state --resource --requester --from --to --limit --cursor $look" ;;

@@ -459,7 +459,7 @@ enum hf_take hf_journal_take(struct hf_journal *j, const struct hf_request *requ
     if (ready != READY || tight)
         limited = (struct limited){ .limit = j->out_of_space ? HF_LIMIT_DISK : HF_LIMIT_NONE };
     cmd.fresh_ordinal = j->tables.holds.highest + 1;
-    if (request->action == HF_PLACE_HOLD || request->action == HF_REVERSE)
+    if (hf_action_of(request->action)->draws == HF_DRAWS_ORDINAL)
         hf_id_make(&j->keys.id, cmd.fresh_ordinal, cmd.fresh_id);
     cmd.fresh_fence = j->tables.highest_fence + 1;
     *now = hf_journal_now(j);

@@ -1,5 +1,5 @@
 /* rows.h: the rows in memory: resources, guards, entries, claims, leases, registers, clients,
- * values, outbox, reversals, configuration. (Holds stay in the journal; see holds.h.)
+ * values, outbox, successors of holds, configuration. (Holds stay in the journal; see holds.h.)
  *
  * A row is kept as its image, the bytes of the journal, by kind, tenant and name. A change has two
  * steps, so that an operation on several rows is all or nothing when memory runs out: hf_rows_stage

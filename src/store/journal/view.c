@@ -211,7 +211,7 @@ bool hf_journal_counted(struct hf_journal *j, const struct hf_hold *hold)
         return hold->state == HF_CONFIRMED || row.resource.held > 0;
     /* No unit is confirmed: then this hold was reversed. */
     key.name = hf_mem(raw, hf_id_pack(hf_str(hold->id), raw) ? sizeof raw : 0);
-    return hf_rows_find(&j->tables.rows, HF_ROW_REVERSAL, hold->tenant, &key) != NULL;
+    return hf_rows_find(&j->tables.rows, HF_ROW_SUCCESSOR, hold->tenant, &key) != NULL;
 }
 
 static enum hf_found view_hold(void *ctx, struct hf_scoped id, struct hf_hold *out)
@@ -226,16 +226,16 @@ static enum hf_found view_hold(void *ctx, struct hf_scoped id, struct hf_hold *o
     return error || !hf_journal_counted(j, out) ? HF_UNREADABLE : HF_FOUND;
 }
 
-static enum hf_found view_reversal(void *ctx, struct hf_scoped id, struct hf_reversal *out)
+static enum hf_found view_successor(void *ctx, struct hf_scoped id, struct hf_successor *out)
 {
     uint8_t raw[HF_ID_RAW];
     struct hf_row row;
     if (!hf_id_pack(id.name, raw))
         return HF_ABSENT;
     struct hf_scoped name = { id.tenant, hf_mem(raw, sizeof raw) };
-    enum hf_found found = row_get(ctx, HF_ROW_REVERSAL, name, &row);
+    enum hf_found found = row_get(ctx, HF_ROW_SUCCESSOR, name, &row);
     if (found == HF_FOUND)
-        *out = row.reversal;
+        *out = row.successor;
     return found;
 }
 
@@ -288,7 +288,7 @@ void hf_journal_view_init(struct hf_journal *j)
                                 .client = view_client,
                                 .sequence = view_sequence,
                                 .hold = view_hold,
-                                .reversal = view_reversal,
+                                .successor = view_successor,
                                 .resource = view_resource,
                                 .overdue = view_overdue,
                                 .guard = view_guard,

@@ -308,13 +308,13 @@ static enum hf_found read_value(void *arg, struct hf_scoped key, struct hf_bytes
 }
 
 /* Can take run without look? Not for guards: the stored form of an identity is known only after the
- * guard was read. Not for HF_APPLY: its reads are known only when it runs. Reads need no lock. */
+ * guard was read. Not for a late confirm: its resource is known only after the hold was read. Not for HF_APPLY: its reads are known only when it runs. Reads need no lock. */
 static bool is_clear(const struct hf_pg_batch *b)
 {
     bool changes = false;
     for (size_t i = 0; i < b->count; i++) {
         const struct hf_action_info *action = hf_action_of(b->items[i].request->action);
-        if (action->row == HF_ROW_ENTRY || !action->row_name)
+        if (hf_pg_want_needs_look(action) || !action->row_name)
             return false;
         changes = changes || !action->reads;
     }

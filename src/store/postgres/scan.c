@@ -248,9 +248,9 @@ static const struct {
       "retention_ms FROM holdfast.token" },
     { HF_PG_SCAN_HOLD, 1,
       "SELECT ordinal, id, tenant, resource, requester, state, placed_at, expires_at, ended_at, "
-      "previous, reverses FROM holdfast.hold" },
-    { HF_PG_SCAN_REVERSED, 2,
-      "SELECT tenant, id, reversed_by FROM holdfast.hold WHERE reversed_by IS NOT NULL" },
+      "previous, reverses, reacquires FROM holdfast.hold" },
+    { HF_PG_SCAN_SUCCEEDED, 2,
+      "SELECT tenant, id, succeeded_by FROM holdfast.hold WHERE succeeded_by IS NOT NULL" },
     { HF_PG_SCAN_RESOURCE, 2,
       "SELECT tenant, name, capacity, held, confirmed, open, fence::text AS fence, newest, "
       "created_at FROM holdfast.resource" },

@@ -73,7 +73,7 @@ enum hf_pg_scan_table {
     HF_PG_SCAN_CONFIG,
     HF_PG_SCAN_TOKEN,
     HF_PG_SCAN_HOLD,
-    HF_PG_SCAN_REVERSED, /* reversed holds, and the record that reversed each */
+    HF_PG_SCAN_SUCCEEDED, /* holds that another followed, and which one */
     HF_PG_SCAN_RESOURCE,
     HF_PG_SCAN_RESOURCE_MADE, /* the entry that made it */
     HF_PG_SCAN_RESOURCE_DUE,  /* with a hold that ends before due_at, or without a hold */

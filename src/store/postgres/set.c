@@ -312,7 +312,7 @@ static const struct hf_pg_slot *uncounted_by(struct hf_pg_set *set, const struct
         return r;
     const struct hf_resource *is = &r->record.row.resource;
     bool held = h->state == HF_HELD,
-         confirmed = h->state == HF_CONFIRMED && hold->record.reversed_by[0] == '\0';
+         confirmed = h->state == HF_CONFIRMED && hold->record.succeeded_by[0] == '\0';
     return (held && (!r->found || is->held == 0)) ||
                    (confirmed && (!r->found || is->confirmed == 0))
                ? r
@@ -336,7 +336,7 @@ static enum hf_found view_hold(void *ctx, struct hf_scoped id, struct hf_hold *o
     return HF_FOUND;
 }
 
-static enum hf_found view_reversal(void *ctx, struct hf_scoped id, struct hf_reversal *out)
+static enum hf_found view_successor(void *ctx, struct hf_scoped id, struct hf_successor *out)
 {
     bool is_id;
     const struct hf_pg_slot *s = hold_of(ctx, id, &is_id);
@@ -344,11 +344,11 @@ static enum hf_found view_reversal(void *ctx, struct hf_scoped id, struct hf_rev
         return HF_ABSENT;
     if (found(s) != HF_FOUND)
         return found(s);
-    if (s->record.reversed_by[0] == '\0')
+    if (s->record.succeeded_by[0] == '\0')
         return HF_ABSENT;
     out->tenant = s->record.row.hold.tenant;
     memcpy(out->original, s->record.row.hold.id, HF_ID_SIZE);
-    memcpy(out->reversal, s->record.reversed_by, HF_ID_SIZE);
+    memcpy(out->successor, s->record.succeeded_by, HF_ID_SIZE);
     return HF_FOUND;
 }
 
@@ -458,7 +458,7 @@ static bool absorb_claim(struct hf_pg_set *set, const struct hf_claim *c, uint64
     return true;
 }
 
-static bool absorb_reversal(struct hf_pg_set *set, const struct hf_reversal *r)
+static bool absorb_successor(struct hf_pg_set *set, const struct hf_successor *r)
 {
     uint64_t ordinal;
     struct hf_pg_slot *s = NULL;
@@ -466,7 +466,7 @@ static bool absorb_reversal(struct hf_pg_set *set, const struct hf_reversal *r)
         s = hf_pg_set_slot(set, HF_PG_HOLD, none(), none(), none(), ordinal);
     if (!s)
         return false;
-    memcpy(s->record.reversed_by, r->reversal, HF_ID_SIZE);
+    memcpy(s->record.succeeded_by, r->successor, HF_ID_SIZE);
     s->dirty = true;
     return true;
 }
@@ -508,7 +508,7 @@ static bool absorb_one(struct hf_pg_set *set, const struct hf_row *row, hf_time 
             s->record.number = 0; /* a new recording moves to the front of the list */
         break;
     case HF_ROW_CLAIM: return absorb_claim(set, &row->claim, number);
-    case HF_ROW_REVERSAL: return absorb_reversal(set, &row->reversal);
+    case HF_ROW_SUCCESSOR: return absorb_successor(set, &row->successor);
     default: return true; /* HF_ROW_CONFIG: the caller writes it */
     }
     if (s && s->record.number == 0)
@@ -618,7 +618,7 @@ void hf_pg_set_init(struct hf_pg_set *set, const uint8_t *id_key)
                                   .client = view_client,
                                   .sequence = view_sequence,
                                   .hold = view_hold,
-                                  .reversal = view_reversal,
+                                  .successor = view_successor,
                                   .resource = view_resource,
                                   .overdue = view_overdue,
                                   .guard = view_guard,

@@ -193,7 +193,8 @@ static const struct hf_pg_column hold_columns[] = {
     { "ended_at", TIME_OR_NULL, AT(row.hold.ended_at), NULL, false },
     { "previous", SERIAL, AT(row.hold.previous), NULL, true },
     { "reverses", ID_OR_NULL, AT(row.hold.reverses), NULL, true },
-    { "reversed_by", ID_OR_NULL, AT(reversed_by), NULL, false },
+    { "reacquires", ID_OR_NULL, AT(row.hold.reacquires), NULL, true },
+    { "succeeded_by", ID_OR_NULL, AT(succeeded_by), NULL, false },
 };
 
 static const struct hf_pg_column value_columns[] = {

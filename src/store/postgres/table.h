@@ -65,11 +65,11 @@ struct hf_pg_record {
         struct hf_pg_token token;
         struct hf_pg_call call;
     };
-    char reversed_by[HF_ID_SIZE]; /* holds: the record that reversed it, or "" */
-    uint64_t number;              /* resources, guards, entries: the entry that made it */
-    hf_time due_at;               /* resources: no hold becomes overdue before then */
-    bool unsound;                 /* Holdfast cannot have written this row: only its key is valid */
-    hf_time deleted_at;           /* leases: when it was deleted; 0: it was not */
+    char succeeded_by[HF_ID_SIZE]; /* holds: the record that reversed it, or "" */
+    uint64_t number;               /* resources, guards, entries: the entry that made it */
+    hf_time due_at;                /* resources: no hold becomes overdue before then */
+    bool unsound;       /* Holdfast cannot have written this row: only its key is valid */
+    hf_time deleted_at; /* leases: when it was deleted; 0: it was not */
 };
 
 enum { HF_PG_COLUMNS_MAX = 18, HF_PG_KEYS_MAX = 3 };

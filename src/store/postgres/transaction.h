@@ -112,6 +112,11 @@ struct hf_bytes hf_pg_param_told(unsigned char out[8], const struct hf_pg_sessio
 struct hf_pg_slot *hf_pg_want(struct hf_pg_tx *w, enum hf_pg_table table, struct hf_bytes tenant,
                               struct hf_bytes scope, struct hf_bytes name, uint64_t number,
                               bool lock);
+/* Is a row that the action needs known only after another was read? Then look reads that one: the
+ * guard of an identity, whose stored form depends on it; the hold of a late confirm, whose resource
+ * is to have its overdue holds read. */
+struct hf_action_info;
+bool hf_pg_want_needs_look(const struct hf_action_info *action);
 /* Want the rows that may answer the request without a lock. */
 void hf_pg_want_look(struct hf_pg_tx *w, const struct hf_request *request);
 /* Want every row that deciding the request may read or change. */

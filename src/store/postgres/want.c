@@ -54,7 +54,7 @@ static void want_hold(struct hf_pg_tx *w, struct hf_bytes id, bool lock)
         hf_pg_want(w, HF_PG_HOLD, hf_pg_none(), hf_pg_none(), hf_pg_none(), ordinal, lock);
 }
 
-/* Count the requests that may place a hold: overdue holds make room for them. */
+/* Count the requests that need a free unit: overdue holds make room for them. */
 static void want_resource(struct hf_pg_tx *w, const struct hf_request *q, struct hf_bytes name,
                           bool lock)
 {
@@ -62,7 +62,16 @@ static void want_resource(struct hf_pg_tx *w, const struct hf_request *q, struct
     if (hf_name_valid(name))
         slot = hf_pg_want(w, HF_PG_RESOURCE, q->tenant, hf_pg_none(), name, 0, lock);
     if (slot)
-        slot->uses += hf_action_of(q->action)->draws == HF_DRAWS_ORDINAL;
+        slot->uses += hf_action_of(q->action)->overdue;
+}
+
+/* Want the resource of the hold `id`, if the hold was read: it is found by its name then. */
+static void want_resource_of(struct hf_pg_tx *w, const struct hf_request *q, struct hf_bytes id)
+{
+    struct hf_hold hold;
+    struct hf_scoped name = { q->tenant, id };
+    if (w->s->set.view.hold(w->s->set.view.ctx, name, &hold) == HF_FOUND)
+        want_resource(w, q, hold.resource, true);
 }
 
 /* Want the row that the request is about; for an entry its guard, without a lock. */
@@ -91,6 +100,11 @@ static bool by_key(const struct hf_request *q)
     return hf_action_keyed(q->action) && q->client.size == 0;
 }
 
+bool hf_pg_want_needs_look(const struct hf_action_info *action)
+{
+    return action->row == HF_ROW_ENTRY || (action->row == HF_ROW_HOLD && action->overdue);
+}
+
 void hf_pg_want_look(struct hf_pg_tx *w, const struct hf_request *q)
 {
     const struct hf_action_info *action = hf_action_of(q->action);
@@ -100,7 +114,7 @@ void hf_pg_want_look(struct hf_pg_tx *w, const struct hf_request *q)
         want_token(w, q, false, false);
     else if (by_key(q))
         assume_free(w, q);
-    if (action->reads || action->row == HF_ROW_ENTRY)
+    if (action->reads || hf_pg_want_needs_look(action))
         want_row(w, q, false);
 }
 
@@ -151,6 +165,8 @@ void hf_pg_want_take(struct hf_pg_tx *w, const struct hf_request *q)
         want_key(w, q);
     if (action->row == HF_ROW_ENTRY)
         want_entry(w, q); /* want_row reads the guard again: it may have changed since look */
+    else if (hf_pg_want_needs_look(action))
+        want_resource_of(w, q, hf_action_bytes(q, action->row_name));
     if (action->reads || !action->row_name)
         hf_pg_want_look(w, q);
     else

@@ -184,6 +184,8 @@ static bool row_at(const struct hf_entry_view *entry, struct hf_row *row)
 bool hf_entry_answer(const struct hf_entry_view *entry, struct hf_answer *answer)
 {
     *answer = (struct hf_answer){ .status = entry->head.status, .kind = HF_NO_RECORD };
+    answer->refund =
+        entry->head.action == HF_CONFIRM_LATE && entry->head.status == HF_WINDOW_ELAPSED;
     if (entry->answer == HF_ANSWER_STATUS)
         return true;
     if (entry->answer == HF_ANSWER_INLINE) {

@@ -58,17 +58,17 @@ static void put_id(unsigned char **p, const char *text)
 
 static void put_hold(unsigned char **p, const struct hf_hold *h)
 {
-    bool reverses = h->reverses[0] != '\0';
+    unsigned follows = h->reverses[0] ? 1 : h->reacquires[0] ? 2 : 0;
     put_u64(p, h->ordinal);
     put_u64(p, h->previous);
     put_time(p, h->placed_at);
     put_time(p, h->expires_at);
     put_time(p, h->ended_at);
     put_u8(p, h->state);
-    put_u8(p, reverses);
+    put_u8(p, follows);
     put_id(p, h->id);
-    if (reverses)
-        put_id(p, h->reverses);
+    if (follows)
+        put_id(p, follows == 1 ? h->reverses : h->reacquires);
     put_str(p, h->resource);
     put_str(p, h->requester);
 }
@@ -185,9 +185,9 @@ size_t hf_image_encode(const struct hf_row *row, unsigned char *out)
         put_blob(&p, row->pair.value);
         break;
     case HF_ROW_OUTBOX: put_outbox(&p, &row->outbox); break;
-    case HF_ROW_REVERSAL:
-        put_id(&p, row->reversal.original);
-        put_id(&p, row->reversal.reversal);
+    case HF_ROW_SUCCESSOR:
+        put_id(&p, row->successor.original);
+        put_id(&p, row->successor.successor);
         break;
     case HF_ROW_CONFIG: put_config(&p, &row->config); break;
     }
@@ -200,8 +200,8 @@ size_t hf_image_size(const struct hf_row *row)
     enum { STR = 2, BLOB = 4 };
     switch (row->kind) {
     case HF_ROW_HOLD:
-        return 42 + (row->hold.reverses[0] ? 2 * HF_ID_RAW : HF_ID_RAW) + STR +
-               row->hold.resource.size + STR + row->hold.requester.size;
+        return 42 + HF_ID_RAW + (row->hold.reverses[0] || row->hold.reacquires[0] ? HF_ID_RAW : 0) +
+               STR + row->hold.resource.size + STR + row->hold.requester.size;
     case HF_ROW_RESOURCE: return 37 + STR + row->resource.name.size;
     case HF_ROW_GUARD: return 19 + HF_MATCH_MAX + STR + row->guard.name.size;
     case HF_ROW_ENTRY:
@@ -217,7 +217,7 @@ size_t hf_image_size(const struct hf_row *row)
     case HF_ROW_OUTBOX:
         return 17 + STR + row->outbox.key.size + STR + row->outbox.topic.size + BLOB +
                row->outbox.payload.size;
-    case HF_ROW_REVERSAL: return 2 * HF_ID_RAW;
+    case HF_ROW_SUCCESSOR: return 2 * HF_ID_RAW;
     case HF_ROW_CONFIG:
         return 13 + STR + row->config.digest_name.size + STR + row->config.program.size;
     }
@@ -287,11 +287,12 @@ static void take_hold(struct take *t, struct hf_hold *h)
     h->expires_at = take_time(t);
     h->ended_at = take_time(t);
     h->state = take_u8(t);
-    unsigned reverses = take_u8(t);
+    unsigned follows = take_u8(t);
+    t->bad |= follows > 2;
     hf_id_unpack(take_raw(t, HF_ID_RAW), h->id);
-    h->reverses[0] = '\0';
-    if (reverses)
-        hf_id_unpack(take_raw(t, HF_ID_RAW), h->reverses);
+    h->reverses[0] = h->reacquires[0] = '\0';
+    if (follows)
+        hf_id_unpack(take_raw(t, HF_ID_RAW), follows == 1 ? h->reverses : h->reacquires);
     h->resource = take_str(t);
     h->requester = take_str(t);
 }
@@ -442,10 +443,10 @@ bool hf_image_decode(const struct hf_image *image, struct hf_bytes tenant, struc
         take_outbox(&t, &row->outbox);
         row->outbox.tenant = tenant;
         break;
-    case HF_ROW_REVERSAL:
-        hf_id_unpack(take_raw(&t, HF_ID_RAW), row->reversal.original);
-        hf_id_unpack(take_raw(&t, HF_ID_RAW), row->reversal.reversal);
-        row->reversal.tenant = tenant;
+    case HF_ROW_SUCCESSOR:
+        hf_id_unpack(take_raw(&t, HF_ID_RAW), row->successor.original);
+        hf_id_unpack(take_raw(&t, HF_ID_RAW), row->successor.successor);
+        row->successor.tenant = tenant;
         break;
     case HF_ROW_CONFIG: take_config(&t, &row->config); break;
     default: return false;
@@ -493,7 +494,7 @@ bool hf_image_key(const struct hf_image *image, struct hf_image_key *key)
         key->name = take_str(&t);
         break;
     case HF_ROW_OUTBOX: key->name = take_bytes(&t, 8); break;
-    case HF_ROW_REVERSAL: key->name = take_bytes(&t, HF_ID_RAW); break;
+    case HF_ROW_SUCCESSOR: key->name = take_bytes(&t, HF_ID_RAW); break;
     case HF_ROW_CONFIG: key->name = hf_mem(start, 0); break;
     default: return false;
     }

@@ -78,6 +78,6 @@ bool hf_row_sound(const struct hf_row *row)
         return span_sound(row->config.idempotency_window_ms) &&
                row->config.idempotency_window_ms > 0 &&
                row->config.token_max_length <= HF_TOKEN_MAX;
-    default: return true; /* outbox, reversals: no rule reads their fields */
+    default: return true; /* outbox, successors: no rule reads their fields */
     }
 }

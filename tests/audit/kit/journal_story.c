@@ -174,27 +174,40 @@ struct jw_entry *story_end(struct story *s, enum hf_action action, const char *k
     return e;
 }
 
-struct jw_entry *story_reverse(struct story *s, const char *key, uint64_t ordinal)
+/* A hold that follows another: it gives its unit back, or reacquires one. */
+static struct jw_entry *follow(struct story *s, enum hf_action action, const char *key,
+                               uint64_t ordinal)
 {
-    struct jw_entry *e = entry_add(s, HF_REVERSE);
+    bool back = action == HF_REVERSE;
+    struct jw_entry *e = entry_add(s, action);
     struct hf_hold *original = &s->holds[ordinal];
     struct hf_resource *r = resource_of(s, original->resource);
     struct hf_hold *h = hold_make(s, r);
     h->requester = original->requester;
     h->expires_at = s->now + (original->expires_at - original->placed_at);
-    h->state = HF_RELEASED;
+    h->state = back ? HF_RELEASED : HF_CONFIRMED;
     h->ended_at = s->now;
-    memcpy(h->reverses, original->id, HF_ID_SIZE);
-    r->confirmed--;
+    memcpy(back ? h->reverses : h->reacquires, original->id, HF_ID_SIZE);
+    r->confirmed += back ? -1 : 1;
     remember(s, e, key);
     id_digest(original->id, e->digest);
     jw_row(e, HF_ROW_HOLD)->hold = *h;
-    struct hf_row *row = jw_row(e, HF_ROW_REVERSAL);
-    memcpy(row->reversal.original, original->id, HF_ID_SIZE);
-    memcpy(row->reversal.reversal, h->id, HF_ID_SIZE);
+    struct hf_row *row = jw_row(e, HF_ROW_SUCCESSOR);
+    memcpy(row->successor.original, original->id, HF_ID_SIZE);
+    memcpy(row->successor.successor, h->id, HF_ID_SIZE);
     row_resource(e, r);
     e->answer = 0;
     return e;
+}
+
+struct jw_entry *story_reverse(struct story *s, const char *key, uint64_t ordinal)
+{
+    return follow(s, HF_REVERSE, key, ordinal);
+}
+
+struct jw_entry *story_reacquire(struct story *s, const char *key, uint64_t ordinal)
+{
+    return follow(s, HF_CONFIRM_LATE, key, ordinal);
 }
 
 struct jw_entry *story_refuse(struct story *s, enum hf_action action, const char *key,
@@ -380,6 +393,8 @@ static void tell_holds(struct story *s)
     story_end(s, HF_SWEEP, NULL, 4);
     story_commit(s);
     story_refuse(s, HF_CONFIRM, "order-4-confirm", 4, HF_NOT_HELD);
+    story_commit(s);
+    story_reacquire(s, "order-4-late", 4);
     story_commit(s);
 }
 

@@ -49,6 +49,8 @@ struct jw_entry *story_end(struct story *s, enum hf_action action, const char *k
                            uint64_t ordinal);
 /* Rows: the new hold, the reversal, the resource. */
 struct jw_entry *story_reverse(struct story *s, const char *key, uint64_t ordinal);
+/* A late confirm of an expired hold. Rows: the new hold, its successor row, the resource. */
+struct jw_entry *story_reacquire(struct story *s, const char *key, uint64_t ordinal);
 /* An action on a hold that was refused: remembered, no rows. */
 struct jw_entry *story_refuse(struct story *s, enum hf_action action, const char *key,
                               uint64_t ordinal, enum hf_status status);

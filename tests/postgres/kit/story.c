@@ -1,7 +1,10 @@
 #include "postgres/kit/story.h"
 
 #include "api/decode.h"
+#include "base/clock.h"
 #include "support/test.h"
+
+#include <time.h>
 
 void story_database(const struct postgres *p, struct kit *k)
 {
@@ -37,6 +40,17 @@ static void do_with(struct kit *k, enum hf_status wanted, const char *format, co
     story_do(k, wanted, line);
 }
 
+/* Wait until the newest hold is overdue. */
+static void overdue(struct kit *k)
+{
+    hf_time end = k->got.answer.hold.expires_at;
+    if (k->options.io)
+        kit_at(k, end - KIT_START);
+    else
+        while (hf_clock_wall_ms() <= end)
+            nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+}
+
 static void holds(struct kit *k)
 {
     char id[3][HF_ID_SIZE];
@@ -70,6 +84,13 @@ static void holds(struct kit *k)
     story_do(k, HF_OK,
              "{\"op\":\"place_hold\",\"client\":\"till\",\"sequence\":3,\"resource\":\"seat "
              "3\",\"requester\":\"bob\",\"duration\":\"15m\",\"fence\":7}");
+    story_do(
+        k, HF_OK,
+        "{\"op\":\"place_hold\",\"key\":\"order-5\",\"resource\":\"desk\",\"requester\":\"dan\","
+        "\"duration\":\"1ms\"}");
+    overdue(k);
+    do_with(k, HF_OK, "{\"op\":\"confirm\",\"key\":\"paid-5\",\"id\":\"@\",\"late\":\"reacquire\"}",
+            k->got.answer.hold.id);
 }
 
 static void guards(struct kit *k)

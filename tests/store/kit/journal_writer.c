@@ -79,10 +79,12 @@ static void hold_image(const struct hf_hold *h, struct hf_buffer *b)
     add_time(b, h->expires_at);
     add_time(b, h->ended_at);
     add8(b, (unsigned)h->state);
-    add8(b, h->reverses[0] != '\0');
+    add8(b, h->reverses[0] ? 1 : h->reacquires[0] ? 2 : 0);
     add_id(b, h->id);
     if (h->reverses[0])
         add_id(b, h->reverses);
+    else if (h->reacquires[0])
+        add_id(b, h->reacquires);
     add_str(b, h->resource);
     add_str(b, h->requester);
 }
@@ -175,9 +177,9 @@ static void other_image(const struct hf_row *row, struct hf_buffer *b)
         add_str(b, row->outbox.topic);
         add_blob(b, row->outbox.payload);
         break;
-    case HF_ROW_REVERSAL:
-        add_id(b, row->reversal.original);
-        add_id(b, row->reversal.reversal);
+    case HF_ROW_SUCCESSOR:
+        add_id(b, row->successor.original);
+        add_id(b, row->successor.successor);
         break;
     case HF_ROW_CONFIG:
         add_time(b, row->config.idempotency_window_ms);

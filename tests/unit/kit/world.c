@@ -25,8 +25,8 @@ static struct key row_key(const struct hf_row *row)
     case HF_ROW_REGISTER: return (struct key){ row->reg.tenant, row->reg.name, { NULL, 0 } };
     case HF_ROW_CLIENT: return (struct key){ row->client.tenant, row->client.name, { NULL, 0 } };
     case HF_ROW_VALUE: return (struct key){ row->pair.tenant, row->pair.key, { NULL, 0 } };
-    case HF_ROW_REVERSAL:
-        return (struct key){ row->reversal.tenant, hf_str(row->reversal.original), { NULL, 0 } };
+    case HF_ROW_SUCCESSOR:
+        return (struct key){ row->successor.tenant, hf_str(row->successor.original), { NULL, 0 } };
     case HF_ROW_OUTBOX:
     case HF_ROW_CONFIG: break;
     }
@@ -90,7 +90,7 @@ static void row_own(struct world *w, struct hf_row *r)
     case HF_ROW_VALUE:
         own_all(w, (struct hf_bytes *[]){ &r->pair.tenant, &r->pair.key, &r->pair.value }, 3);
         break;
-    case HF_ROW_REVERSAL: own(w, &r->reversal.tenant); break;
+    case HF_ROW_SUCCESSOR: own(w, &r->successor.tenant); break;
     case HF_ROW_OUTBOX:
     case HF_ROW_CONFIG: break;
     }
@@ -147,7 +147,7 @@ static enum hf_found look(struct world *w, enum world_lookup lookup, enum hf_row
 
 LOOK_UP(view_client, WORLD_CLIENT, HF_ROW_CLIENT, struct hf_client, client)
 LOOK_UP(view_hold, WORLD_HOLD, HF_ROW_HOLD, struct hf_hold, hold)
-LOOK_UP(view_reversal, WORLD_REVERSAL, HF_ROW_REVERSAL, struct hf_reversal, reversal)
+LOOK_UP(view_successor, WORLD_SUCCESSOR, HF_ROW_SUCCESSOR, struct hf_successor, successor)
 LOOK_UP(view_resource, WORLD_RESOURCE, HF_ROW_RESOURCE, struct hf_resource, resource)
 LOOK_UP(view_guard, WORLD_GUARD, HF_ROW_GUARD, struct hf_guard, guard)
 LOOK_UP(view_claim, WORLD_CLAIM, HF_ROW_CLAIM, struct hf_claim, claim)
@@ -228,9 +228,9 @@ struct world *world_new(void)
     w->now = WORLD_START;
     w->plan.scratch = malloc(HF_PLAN_SCRATCH);
     assert_non_null(w->plan.scratch);
-    w->view = (struct hf_view){ w,          view_token,    view_client,   view_sequence,
-                                view_hold,  view_reversal, view_resource, view_overdue,
-                                view_guard, view_entry,    view_claim,    view_lease,
+    w->view = (struct hf_view){ w,          view_token,     view_client,   view_sequence,
+                                view_hold,  view_successor, view_resource, view_overdue,
+                                view_guard, view_entry,     view_claim,    view_lease,
                                 view_reg,   view_value };
     return w;
 }

@@ -193,7 +193,8 @@ CREATE TABLE holdfast.hold (
     ended_at timestamptz,
     previous bigint NOT NULL,
     reverses text COLLATE "C",
-    reversed_by text COLLATE "C"
+    reacquires text COLLATE "C",
+    succeeded_by text COLLATE "C"
 ) WITH (fillfactor = 90);
 CREATE INDEX hold_overdue ON holdfast.hold (expires_at) WHERE state = 'held';
 -- Another condition than above, so that a query by resource does not use the index above, which has
@@ -211,7 +212,10 @@ COMMENT ON COLUMN holdfast.hold.ended_at IS 'When it was confirmed, released or 
 COMMENT ON COLUMN holdfast.hold.previous IS
     'Ordinal of the previous hold on the same resource; 0: none.';
 COMMENT ON COLUMN holdfast.hold.reverses IS 'This record reverses the confirmed hold with that id.';
-COMMENT ON COLUMN holdfast.hold.reversed_by IS 'The record that reversed this hold.';
+COMMENT ON COLUMN holdfast.hold.reacquires IS
+    'This hold was confirmed late, in the place of the expired one with that id.';
+COMMENT ON COLUMN holdfast.hold.succeeded_by IS
+    'The record that reversed this confirmed hold, or reacquired this expired one.';
 
 CREATE TABLE holdfast.guard (
     tenant text COLLATE "C" NOT NULL,

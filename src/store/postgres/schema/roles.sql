@@ -45,7 +45,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast.token, holdfast.guard_entry, ho
 GRANT SELECT, INSERT, UPDATE ON holdfast.resource, holdfast.guard, holdfast.client,
     holdfast.client_call TO holdfast_server;
 -- A hold ends and may be reversed; its other columns never change, and it is never deleted.
-GRANT SELECT, INSERT, UPDATE (state, ended_at, reversed_by) ON holdfast.hold TO holdfast_server;
+GRANT SELECT, INSERT, UPDATE (state, ended_at, succeeded_by) ON holdfast.hold TO holdfast_server;
 GRANT SELECT, INSERT ON holdfast.outbox TO holdfast_server;
 GRANT USAGE ON SEQUENCE holdfast.journal_number, holdfast.hold_ordinal, holdfast.fence,
     holdfast.outbox_number, holdfast.writer_id TO holdfast_server;

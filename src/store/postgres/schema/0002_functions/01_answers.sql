@@ -62,7 +62,8 @@ CREATE TYPE holdfast.hold_answer AS (
     placed_at timestamptz,
     expires_at timestamptz,
     ended_at timestamptz,
-    reverses text
+    reverses text,
+    reacquires text
 );
 COMMENT ON TYPE holdfast.hold_answer IS
     'A hold as it was when the call was first decided; only status and replayed if it was '

@@ -69,8 +69,9 @@ BEGIN
         holdfast._le8(h.ordinal) || holdfast._le8(h.previous) || holdfast._le8(holdfast._ms(h.placed_at)) ||
         holdfast._le8(holdfast._ms(h.expires_at)) || holdfast._le8(holdfast._ms(h.ended_at)) ||
         holdfast._u8(array_position('{held,confirmed,released,expired}'::text[], h.state)) ||
-        holdfast._u8(CASE WHEN h.reverses IS NULL THEN 0 ELSE 1 END) || holdfast._id_raw(h.ordinal) ||
-        CASE WHEN h.reverses IS NULL THEN ''::bytea ELSE holdfast._id_raw(holdfast.hold_ordinal(h.reverses)) END ||
+        holdfast._u8(CASE WHEN h.reverses IS NOT NULL THEN 1 WHEN h.reacquires IS NOT NULL THEN 2 ELSE 0 END) ||
+        holdfast._id_raw(h.ordinal) ||
+        coalesce(holdfast._id_raw(holdfast.hold_ordinal(coalesce(h.reverses, h.reacquires))), ''::bytea) ||
         holdfast._str(holdfast._bytes(h.resource)) || holdfast._str(holdfast._bytes(h.requester)));
 END $$;
 COMMENT ON FUNCTION holdfast._hold_row IS 'A hold as a row of an entry.';
@@ -149,7 +150,7 @@ COMMENT ON FUNCTION holdfast._register_row IS 'A plain register as a row of an e
 
 CREATE FUNCTION holdfast._action_number(action text) RETURNS integer LANGUAGE sql IMMUTABLE AS
 $$
-    SELECT CASE action WHEN 'abandon' THEN 23 ELSE pg_catalog.array_position('{place_hold,confirm,release,expire,reverse,set_resource,set_guard,check,record,
+    SELECT CASE action WHEN 'abandon' THEN 23 WHEN 'confirm_late' THEN 24 ELSE pg_catalog.array_position('{place_hold,confirm,release,expire,reverse,set_resource,set_guard,check,record,
         admit,begin,complete,fail,heartbeat,grant,renew,return,write}'::text[], action) END
 $$;
 COMMENT ON FUNCTION holdfast._action_number IS 'The number of enum hf_action.';

@@ -15,6 +15,9 @@ BEGIN
     IF get_byte(image, 41) = 1 THEN
         a.reverses := holdfast._id_text(substring(image, 59, 16));
         place := 74;
+    ELSIF get_byte(image, 41) = 2 THEN
+        a.reacquires := holdfast._id_text(substring(image, 59, 16));
+        place := 74;
     END IF;
     a.resource := holdfast._get_text(image, place);
     a.requester := holdfast._get_text(image, place + 2 + holdfast._get2(image, place));
@@ -30,7 +33,7 @@ COMMENT ON FUNCTION holdfast._hold_answer IS
 CREATE FUNCTION holdfast._hold_show(status text, h holdfast.hold) RETURNS holdfast.hold_answer LANGUAGE sql STABLE AS
 $$
     SELECT ROW(status, false, h.id, h.resource, h.requester, h.state, h.placed_at, h.expires_at, h.ended_at,
-        h.reverses)::holdfast.hold_answer
+        h.reverses, h.reacquires)::holdfast.hold_answer
 $$;
 COMMENT ON FUNCTION holdfast._hold_show IS 'The answer with a hold.';
 
@@ -67,9 +70,9 @@ COMMENT ON FUNCTION holdfast._resource_write IS 'Write the resource back, whose 
 CREATE FUNCTION holdfast._hold_insert(h holdfast.hold) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO holdfast.hold (ordinal, id, tenant, resource, requester, state, placed_at, expires_at, ended_at,
-        previous, reverses, reversed_by)
+        previous, reverses, reacquires, succeeded_by)
     VALUES (h.ordinal, h.id, h.tenant, h.resource, h.requester, h.state, h.placed_at, h.expires_at, h.ended_at,
-        h.previous, h.reverses, h.reversed_by);
+        h.previous, h.reverses, h.reacquires, h.succeeded_by);
 END $$;
 COMMENT ON FUNCTION holdfast._hold_insert IS 'Add a hold.';
 
@@ -86,6 +89,32 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION holdfast._hold_fresh IS
     'A new hold on the resource; the caller fills in the rest.';
+
+CREATE FUNCTION holdfast._expire_overdue(r holdfast.resource, now timestamptz) RETURNS bytea[]
+    LANGUAGE plpgsql AS $$
+DECLARE
+    h holdfast.hold;
+    rows bytea[] := '{}';
+BEGIN
+    IF r.held > 0 AND r.due_at <= now THEN
+        FOR h IN
+            SELECT x.* FROM holdfast.hold x
+            WHERE x.tenant = r.tenant AND x.resource = r.name
+                AND left(x.state, 4) = 'held' -- as the index hold_held has it
+                AND x.expires_at <= _expire_overdue.now
+            ORDER BY x.expires_at, x.ordinal LIMIT 8
+        LOOP
+            h.state := 'expired';
+            h.ended_at := now;
+            UPDATE holdfast.hold x SET state = h.state, ended_at = h.ended_at WHERE x.ordinal = h.ordinal;
+            rows := rows || holdfast._hold_row(h);
+        END LOOP;
+    END IF;
+    RETURN rows;
+END $$;
+COMMENT ON FUNCTION holdfast._expire_overdue IS
+    'Expire up to 8 overdue holds on the resource, so that no caller waits for a sweeper; their '
+    'rows of the entry. The caller counts their units.';
 
 CREATE FUNCTION holdfast.place_hold(key text, resource text, requester text, duration interval,
     fence numeric DEFAULT 0, tenant text DEFAULT '') RETURNS holdfast.hold_answer
@@ -155,22 +184,8 @@ BEGIN
             r.created_at := now;
             r.number := number;
         END IF;
-        IF r.held > 0 AND r.due_at <= now THEN
-            -- Overdue holds are expired first, so that no caller waits for a sweeper.
-            FOR h IN
-                SELECT x.* FROM holdfast.hold x
-                WHERE x.tenant = place_hold.tenant AND x.resource = place_hold.resource
-                    AND left(x.state, 4) = 'held' -- as the index hold_held has it
-                    AND x.expires_at <= now
-                ORDER BY x.expires_at, x.ordinal LIMIT 8
-            LOOP
-                h.state := 'expired';
-                h.ended_at := now;
-                UPDATE holdfast.hold x SET state = h.state, ended_at = h.ended_at WHERE x.ordinal = h.ordinal;
-                r.held := r.held - 1;
-                rows := rows || holdfast._hold_row(h);
-            END LOOP;
-        END IF;
+        rows := holdfast._expire_overdue(r, now);
+        r.held := r.held - cardinality(rows);
         IF r.name IS NULL THEN
             a.status := 'resource-unavailable';
         ELSIF given <> 0 AND given <= r.fence THEN
@@ -222,6 +237,9 @@ DECLARE
     now timestamptz;
     number bigint;
     rows bytea[] := '{}';
+    others bytea[];
+    late bool := false; -- its window has elapsed, and nothing has reacquired it
+    answer integer := 0;
 BEGIN
     PERFORM holdfast._need(action, num_nulls(key, hold, tenant) = 0);
     PERFORM holdfast._replicate();
@@ -247,62 +265,106 @@ BEGIN
     number := nextval('holdfast.journal_number');
     a.status := CASE
         WHEN h.ordinal IS NULL THEN 'not-known'
-        WHEN action = 'reverse' AND (h.state <> 'confirmed' OR h.reversed_by IS NOT NULL) THEN 'not-held'
+        WHEN action = 'reverse' AND (h.state <> 'confirmed' OR h.succeeded_by IS NOT NULL) THEN 'not-held'
+        WHEN action = 'confirm_late' AND h.state = 'expired' AND h.succeeded_by IS NULL THEN 'window-elapsed'
         WHEN action <> 'reverse' AND h.state <> 'held' THEN 'not-held'
-        WHEN action = 'confirm' AND now >= h.expires_at THEN 'window-elapsed'
+        WHEN action IN ('confirm', 'confirm_late') AND now >= h.expires_at THEN 'window-elapsed'
         WHEN action = 'expire' AND now < h.expires_at THEN 'window-not-elapsed'
         ELSE 'ok' END;
     IF a.status = 'ok' AND action = 'reverse' THEN
-        h := holdfast._hold_reverse(h, r, now);
+        h := holdfast._hold_follow(h, r, 'released', now);
         r.newest := h.ordinal;
         r.confirmed := r.confirmed - 1;
         rows := ARRAY[holdfast._hold_row(h), holdfast._resource_row(r),
             holdfast._row(11, holdfast._id_raw(found_at) || holdfast._id_raw(h.ordinal))];
+    ELSIF a.status = 'window-elapsed' AND action = 'confirm_late' THEN
+        late := true;
+        IF h.state = 'held' THEN
+            -- It may not be among the first 8 that are overdue.
+            h.state := 'expired';
+            h.ended_at := now;
+            UPDATE holdfast.hold x SET state = h.state, ended_at = h.ended_at WHERE x.ordinal = h.ordinal;
+            rows := ARRAY[holdfast._hold_row(h)];
+        END IF;
+        r.held := r.held - cardinality(rows);
+        others := holdfast._expire_overdue(r, now);
+        r.held := r.held - cardinality(others);
+        rows := rows || others;
+        IF r.open AND r.held + r.confirmed < r.capacity THEN
+            a.status := 'ok';
+            h := holdfast._hold_follow(h, r, 'confirmed', now);
+            r.newest := h.ordinal;
+            r.confirmed := r.confirmed + 1;
+            answer := cardinality(rows);
+            rows := rows || holdfast._hold_row(h) || holdfast._resource_row(r)
+                || holdfast._row(11, holdfast._id_raw(found_at) || holdfast._id_raw(h.ordinal));
+        ELSIF cardinality(rows) > 0 THEN
+            rows := rows || holdfast._resource_row(r);
+        END IF;
+        IF cardinality(rows) > 0 THEN
+            PERFORM holdfast._resource_write(r);
+        END IF;
     ELSIF a.status = 'ok' THEN
-        h.state := CASE action WHEN 'confirm' THEN 'confirmed' WHEN 'release' THEN 'released' ELSE 'expired' END;
+        h.state := CASE WHEN action IN ('confirm', 'confirm_late') THEN 'confirmed' WHEN action = 'release'
+            THEN 'released' ELSE 'expired' END;
         h.ended_at := now;
         UPDATE holdfast.hold x SET state = h.state, ended_at = h.ended_at WHERE x.ordinal = h.ordinal;
         r.held := r.held - 1;
-        IF action = 'confirm' THEN
+        IF h.state = 'confirmed' THEN
             r.confirmed := r.confirmed + 1;
         END IF;
         rows := ARRAY[holdfast._hold_row(h), holdfast._resource_row(r)];
     END IF;
-    IF a.status = 'ok' THEN
+    IF a.status = 'ok' AND NOT late THEN
         PERFORM holdfast._resource_write(r);
     END IF;
     PERFORM holdfast._remember(tenant, key, action, a.status, digest, now, a.window_ms, number,
-        CASE WHEN a.status = 'ok' THEN h.ordinal END, NULL, CASE WHEN a.status = 'ok' THEN 0 ELSE 255 END, rows);
+        CASE WHEN a.status = 'ok' THEN h.ordinal END, NULL, CASE WHEN a.status = 'ok' THEN answer ELSE 255 END,
+        rows);
     IF a.status <> 'ok' THEN
         RETURN holdfast._hold_answer(a.status, false, NULL);
     END IF;
     RETURN holdfast._hold_show('ok', h);
 END $$;
-COMMENT ON FUNCTION holdfast._hold_end IS 'confirm, release, expire and reverse.';
+COMMENT ON FUNCTION holdfast._hold_end IS 'confirm, confirm_late, release, expire and reverse.';
 
-CREATE FUNCTION holdfast._hold_reverse(original holdfast.hold, r holdfast.resource, at timestamptz)
+CREATE FUNCTION holdfast._hold_follow(original holdfast.hold, r holdfast.resource, state text, at timestamptz)
     RETURNS holdfast.hold LANGUAGE plpgsql AS $$
 DECLARE
     h holdfast.hold := holdfast._hold_fresh(r);
 BEGIN
     h.requester := original.requester;
-    h.state := 'released';
+    h.state := state;
     h.placed_at := at;
     h.ended_at := at;
     h.expires_at := holdfast._after(at, holdfast._ms(original.expires_at) - holdfast._ms(original.placed_at));
-    h.reverses := original.id;
+    IF state = 'released' THEN
+        h.reverses := original.id;
+    ELSE
+        h.reacquires := original.id;
+    END IF;
     PERFORM holdfast._hold_insert(h);
-    UPDATE holdfast.hold x SET reversed_by = h.id WHERE x.ordinal = original.ordinal;
+    UPDATE holdfast.hold x SET succeeded_by = h.id WHERE x.ordinal = original.ordinal;
     RETURN h;
 END $$;
-COMMENT ON FUNCTION holdfast._hold_reverse IS 'Write the record that gives a confirmed hold back.';
+COMMENT ON FUNCTION holdfast._hold_follow IS
+    'Write the record that gives a confirmed hold back (released), or the hold that reacquires an '
+    'expired one (confirmed).';
 
-CREATE FUNCTION holdfast.confirm(key text, hold text, tenant text DEFAULT '') RETURNS holdfast.hold_answer
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
-$$ BEGIN RETURN holdfast._hold_end('confirm', key, hold, tenant); END $$;
+CREATE FUNCTION holdfast.confirm(key text, hold text, tenant text DEFAULT '', late text DEFAULT NULL)
+    RETURNS holdfast.hold_answer
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF late <> 'reacquire' THEN
+        RAISE EXCEPTION 'holdfast.confirm: late is %, expected reacquire or NULL', quote_literal(late)
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN holdfast._hold_end(CASE WHEN late IS NULL THEN 'confirm' ELSE 'confirm_late' END, key, hold, tenant);
+END $$;
 COMMENT ON FUNCTION holdfast.confirm IS
-    'Make a hold final. ok, not-known, not-held, window-elapsed, token-collision, '
-    'invalid-request.';
+    'Make a hold final. late: reacquire, when its window has elapsed and a unit is free, places and '
+    'confirms a new hold instead; window-elapsed then means: refund the payment. ok, not-known, '
+    'not-held, window-elapsed, token-collision, invalid-request.';
 
 CREATE FUNCTION holdfast.release(key text, hold text, tenant text DEFAULT '') RETURNS holdfast.hold_answer
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
