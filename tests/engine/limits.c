@@ -204,8 +204,8 @@ static void tokens_have_up_to_the_configured_bytes(void **state)
         assert_true(k->got.replayed);
         r.key.size++;
         assert_int_equal(kit_do(k, r), HF_INVALID_REQUEST);
-        r.action = HF_BEGIN;
-        assert_int_equal(kit_do(k, r), HF_INVALID_REQUEST);
+        struct hf_request begin = { .action = HF_BEGIN, .key = r.key };
+        assert_int_equal(kit_do(k, begin), HF_INVALID_REQUEST);
     }
     k->options.token_max_length = 0; /* as the store has it */
     kit_reopen(k);
