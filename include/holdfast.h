@@ -599,8 +599,8 @@ struct hf_options {
     void (*on_note)(void *arg, int level, const char *line);
     /* Called with the progress of a long recovery, from 0 to total bytes; may be NULL. */
     void (*on_progress)(void *arg, uint64_t done, uint64_t total);
-    /* Called when a claim has become unknown because its lease ended, within a second. claim:
-     * borrowed. A directory: not for claims that were unknown when it was opened. A database: for
+    /* Called when a claim has become unknown because its lease ended, within a second, and after
+     * the commit of what ended it. claim: borrowed. A directory: not for claims that were unknown when it was opened. A database: for
      * every claim once, in one of the processes that share it. May be NULL.
      * Must not call the library. */
     void (*on_unknown)(void *arg, const struct hf_claim *claim);

@@ -326,6 +326,43 @@ static void an_abandoned_claim_is_told(void **state)
     assert_int_equal(kit_stats(k).claims_unknown_since, KIT_START + SECOND);
 }
 
+static void abandon_done(struct hf_op *op, enum hf_status status)
+{
+    (void)op;
+    (void)status;
+}
+
+/* Else a crash takes the abandon back, and the operator was told what never happened. */
+static void a_claim_is_told_when_its_abandon_is_durable(void **state)
+{
+    (void)state;
+    if (k->remote) /* there, what tells reads only what is committed */
+        return;
+    k->options.no_committer = true;
+    kit_reopen(k);
+    assert_int_equal(kit_begin(k, "pay", "charge", HOUR, HF_ABANDON_UNKNOWN), HF_OK);
+    assert_int_equal(kit_begin(k, "mail", "send", SECOND, HF_ABANDON_UNKNOWN), HF_OK);
+    uint64_t fence = k->got.answer.claim.fence - 1;
+    kit_at(k, 2 * SECOND);
+    struct hf_result result = HF_RESULT_INIT;
+    struct hf_request abandon = { .action = HF_ABANDON,
+                                  .key = hf_str("pay"),
+                                  .settle = { .fence = fence } };
+    struct hf_op op = { .request = &abandon, .result = &result, .done = abandon_done };
+    hf_submit(k->db, &op);
+    assert_int_equal(op.status, HF_OK);
+    assert_int_equal(result.answer.claim.state, HF_CLAIM_UNKNOWN);
+    hf_maintain(k->db);              /* it tells first, and then commits */
+    assert_int_equal(told_count, 1); /* the end of this lease is durable since the begin */
+    assert_string_equal(told[0].key, "mail");
+    hf_flush(k->db);
+    kit_settle(k);
+    assert_int_equal(told_count, 2);
+    assert_string_equal(told[1].key, "pay");
+    assert_int_equal(told[1].since, KIT_START + 2 * SECOND);
+    hf_result_clear(&result);
+}
+
 /* A page of large responses ends before it has a gigabyte. */
 static void a_page_has_a_bounded_number_of_bytes(void **state)
 {
@@ -384,6 +421,7 @@ int main(void)
         TEST(lists_counts_and_words_agree_with_a_model),
         TEST(a_claim_is_told_again_when_a_longer_lease_has_ended),
         TEST(an_abandoned_claim_is_told),
+        TEST(a_claim_is_told_when_its_abandon_is_durable),
         TEST(a_page_has_a_bounded_number_of_bytes),
         TEST(queries_out_of_range_are_refused),
     };

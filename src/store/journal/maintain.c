@@ -132,10 +132,19 @@ static bool expire_rows(struct hf_journal *j)
 
 /* ---- Claims ---- */
 
+/* Leases that ended up to here did so by what is durable. A batch that is not durable may have
+ * ended some, with an abandon, at its own time and not before. */
+static hf_time lapse_until(struct hf_journal *j)
+{
+    if (j->flight.size > 0)
+        return j->flight.now - 1;
+    return j->gather.size > 0 ? j->gather.now - 1 : hf_journal_now(j);
+}
+
 /* Tell of claims that became unknown because their lease ended. True if there may be more. */
 static bool lapse_step(struct hf_journal *j)
 {
-    hf_time now = hf_journal_now(j);
+    hf_time now = lapse_until(j);
     struct hf_node *node;
     size_t told = 0;
     while (told < LAPSE_STEP && (node = hf_claims_lapse(&j->tables.rows.claims, now)) != NULL) {
