@@ -125,6 +125,16 @@ void judge_shown(struct judge *j, uint64_t number, enum hf_status status,
  * it. */
 void judge_timed(struct judge *j, uint64_t number, uint64_t called_ns, uint64_t returned_ns);
 
+/* The store said that this claim has become unknown. wall: as for judge_decided. That is an answer
+ * to a read: what is said must be so, and must last. Each end of a lease is said once, and not if
+ * it was over when the store was opened. */
+void judge_lapsed(struct judge *j, hf_time wall, const struct hf_claim *claim);
+
+/* Maintenance has nothing left to do, and everything that was decided before it is on disk. now:
+ * engine time when it began, or 0: the latest that the judge knows. All that has become unknown
+ * since the store was opened has been said. stats: what is counted after it, or NULL. */
+void judge_maintained(struct judge *j, hf_time now, const struct hf_stats *stats);
+
 /* The process died, or the store stopped and said so. Operations that were decided and not shown
  * are in doubt. */
 void judge_crashed(struct judge *j);
@@ -146,7 +156,7 @@ const char *judge_verdict(const struct judge *j);
 /* How much was judged. */
 struct judge_count {
     uint64_t operations, effects, replays, collisions, refusals, shown, crashes, in_doubt, lost,
-        survived, looks;
+        survived, looks, lapsed;
 };
 struct judge_count judge_counted(const struct judge *j);
 

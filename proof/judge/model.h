@@ -133,6 +133,11 @@ struct judge_record {
     uint64_t row_of;
     uint32_t held, confirmed; /* counted over the rows of that view */
     bool differs;             /* from that view */
+    /* the end of a lease that was said to have come, since the store was opened so often, and since
+     * this operation changed the claim */
+    hf_time lapsed_at;
+    uint64_t lapsed_fence, lapsed_stamp;
+    unsigned lapsed_opened;
     struct judge_body body;
 };
 
@@ -150,9 +155,12 @@ struct judge {
     struct judge_rules rules;
     unsigned opened; /* how often */
     hf_time now;     /* engine time may not be before this */
-    bool down;       /* between a crash and the recovery */
-    uint64_t floor;  /* this operation and those before it are on disk */
-    uint64_t step;   /* counts steps of the model */
+    /* engine time when the store was opened: not before, not after; the latter is known when the
+     * store has first told the time */
+    hf_time opened_from, opened_until;
+    bool down;      /* between a crash and the recovery */
+    uint64_t floor; /* this operation and those before it are on disk */
+    uint64_t step;  /* counts steps of the model */
     uint64_t views;
     uint64_t timed, latest_call; /* the newest operation that was timed; the latest call up to it */
     struct judge_count count;

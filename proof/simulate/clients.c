@@ -156,14 +156,19 @@ void sim_flush(struct sim_world *w)
 
 void sim_maintain(struct sim_world *w, int64_t steps)
 {
-    bool more = true;
+    bool more = true, waits = false;
+    for (size_t i = 0; i < w->ask_count; i++)
+        waits |= !w->asks[i]->done;
     for (int64_t i = 0; more && i < steps; i++) {
         more = hf_maintain(w->db);
         if (sim_store_died(w))
             return;
     }
-    if (!more)
-        sim_trouble_over(w);
+    if (more)
+        return;
+    sim_trouble_over(w);
+    if (!waits)
+        judge_maintained(w->judge, 0, NULL);
 }
 
 /* "What happened to my request?", where it has a key that can be asked for. */

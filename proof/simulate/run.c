@@ -110,8 +110,10 @@ static void carry_out(struct sim_world *w, const struct sim_step *s)
  * what failed. No time passes after it has said so the last time. */
 static void settle_store(struct sim_world *w)
 {
+    struct hf_stats before, after;
     for (int round = 0; round < SETTLE_ROUNDS; round++) {
         int steps = 0;
+        hf_stats(w->db, &before);
         while (steps < SETTLE_STEPS && hf_maintain(w->db))
             steps++;
         if (steps == SETTLE_STEPS) {
@@ -119,8 +121,11 @@ static void settle_store(struct sim_world *w)
             return;
         }
         sim_trouble_over(w);
-        if (round > 0 && !w->troubled)
+        if (round > 0 && !w->troubled) {
+            hf_stats(w->db, &after);
+            judge_maintained(w->judge, before.now, &after);
             return;
+        }
         sim_pass_us(w, 1200000);
     }
     sim_fail(w, "the store does not recover though nothing fails any more");

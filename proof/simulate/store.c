@@ -27,6 +27,17 @@ static void on_note(void *arg, int level, const char *line)
         sim_fail(w, "after a power cut: %s", line);
 }
 
+/* What is said after the power went reaches nobody. */
+static void on_unknown(void *arg, const struct hf_claim *claim)
+{
+    struct sim_world *w = arg;
+    if (sim_failed(w) || sim_disk_is_cut(w->disk))
+        return;
+    sim_trace_bytes(&w->trace, claim->key);
+    sim_trace_number(&w->trace, claim->fence);
+    judge_lapsed(w->judge, sim_clock_latest(w), claim);
+}
+
 /* ---- Dying ---- */
 
 /* The store is there, dead or alive: give it back, and turn the power on if it went. */
@@ -74,6 +85,7 @@ static void options_set(struct sim_world *w)
     w->options.holder = "the simulator";
     w->options.on_fatal = on_fatal;
     w->options.on_note = on_note;
+    w->options.on_unknown = on_unknown;
     w->options.arg = w;
     w->options.idempotency_window_ms = w->rules.idempotency_window_ms;
     w->options.token_max_length = w->rules.token_max_length;
@@ -247,6 +259,7 @@ static void rot_look(struct sim_world *w, struct sim_disk *copy)
     struct hf_db *db;
     options.io = sim_disk_io(copy);
     options.on_note = NULL;
+    options.on_unknown = NULL;
     sim_clock_catch_up(w);
     sim_clock_first(w);
     enum hf_status st = hf_open("store", &options, &db, &why);

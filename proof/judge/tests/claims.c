@@ -70,6 +70,27 @@ static struct op refuse(const struct op *as, enum hf_status status)
     return op;
 }
 
+/* The claim is unknown from now on. */
+static struct op abandon(const struct op *begun)
+{
+    struct op op = answer(HF_ABANDON, HF_OK);
+    op.q.key = hf_str("k");
+    op.q.settle.fence = begun->r.answer.claim.fence;
+    op.r.answer.kind = HF_RECORD_CLAIM;
+    op.r.answer.claim = begun->r.answer.claim;
+    op.r.answer.claim.state = HF_CLAIM_UNKNOWN;
+    op.r.answer.claim.lease_expires_at = now;
+    return op;
+}
+
+/* What the store says of it when its lease has ended. */
+static void lapse(const struct op *of)
+{
+    struct hf_claim claim = of->r.answer.claim;
+    claim.state = HF_CLAIM_UNKNOWN;
+    judge_lapsed(j, now, &claim);
+}
+
 static struct op grant(const char *key, uint64_t fence)
 {
     struct op op = answer(HF_GRANT, HF_OK);
@@ -138,6 +159,97 @@ static void a_life_of_a_claim(void **state)
     now++;
     op = begin(6, HF_ABANDON_UNKNOWN); /* forgotten */
     good(&op);
+}
+
+static void an_abandoned_claim_is_unknown_and_stays_so(void **state)
+{
+    (void)state;
+    struct op a = begin(1, HF_ABANDON_UNKNOWN), op;
+    good(&a);
+    now += LEASE - 1;
+    struct op gone = abandon(&a);
+    good(&gone);
+    lapse(&gone);
+    now += LEASE;
+    gone.r.now = now;
+    good(&gone); /* unknown since the first time */
+    op = refuse(&a, HF_OUTCOME_UNKNOWN);
+    good(&op);
+    op = settle(&gone, HF_COMPLETE, "it was paid", false);
+    good(&op);
+    judge_maintained(j, now, NULL);
+    agrees();
+}
+
+static void an_abandoned_claim_may_be_retried(void **state)
+{
+    (void)state;
+    struct op a = begin(1, HF_ABANDON_RETRY), op;
+    good(&a);
+    op = abandon(&a);
+    good(&op);
+    op = begin(2, HF_ABANDON_RETRY);
+    good(&op);
+    a = abandon(&a);
+    a = refuse(&a, HF_STALE_FENCE);
+    good(&a);
+}
+
+static struct op begin_retained(uint64_t fence, int64_t retention_ms)
+{
+    struct op op = begin(fence, HF_ABANDON_UNKNOWN);
+    op.q.begin.retention_ms = op.r.answer.claim.retention_ms = retention_ms;
+    return op;
+}
+
+static void a_settled_claim_is_remembered_for_its_retention(void **state)
+{
+    (void)state;
+    struct op a = begin_retained(1, 2 * WINDOW), done, op;
+    good(&a);
+    now += 3 * WINDOW;
+    done = settle(&a, HF_COMPLETE, "done", false);
+    done.r.answer.claim.expires_at = now + 2 * WINDOW;
+    good(&done);
+    now += 2 * WINDOW - 1;
+    op = stored(&a, &done);
+    good(&op);
+    now++;
+    op = begin(2, HF_ABANDON_UNKNOWN);
+    good(&op);
+}
+
+static void each_end_of_a_lease_is_said_once(void **state)
+{
+    (void)state;
+    struct op a = begin(1, HF_ABANDON_UNKNOWN), beat = answer(HF_HEARTBEAT, HF_OK);
+    struct hf_stats stats = { .claims_started = 1, .now = now };
+    good(&a);
+    judge_maintained(j, now, &stats);
+    now += LEASE;
+    lapse(&a);
+    stats = (struct hf_stats){ .claims_unknown = 1, .claims_unknown_since = now, .now = now };
+    judge_maintained(j, now, &stats);
+    beat.q = (struct hf_request){ .action = HF_HEARTBEAT, .key = hf_str("k") };
+    beat.q.settle.fence = 1;
+    beat.r = a.r;
+    beat.r.now = now;
+    beat.r.answer.claim.lease_expires_at = now + LEASE;
+    good(&beat);
+    struct op gone = abandon(&a); /* in the same millisecond: it is unknown since then, again */
+    good(&gone);
+    lapse(&gone);
+    beat.r.answer.claim.lease_expires_at = now + LEASE;
+    good(&beat);
+    now += LEASE;
+    lapse(&beat);
+    judge_maintained(j, now, NULL);
+    judge_opened(j, &rules);
+    now++;
+    a = refuse(&a, HF_OUTCOME_UNKNOWN);
+    good(&a);
+    judge_maintained(j, now, NULL); /* it was unknown when the store was opened */
+    agrees();
 }
 
 static void a_life_of_a_lease(void **state)
@@ -325,6 +437,151 @@ static void a_claim_forgotten_before_it_was_settled(void **state)
     bad(&op, "is remembered");
 }
 
+static void abandoned_and_still_in_progress(void **state)
+{
+    (void)state;
+    struct op a = begin(1, HF_ABANDON_RETRY), op;
+    good(&a);
+    op = abandon(&a);
+    good(&op);
+    op = refuse(&a, HF_IN_PROGRESS);
+    bad(&op, "may be begun again");
+}
+
+static void abandoned_twice_and_unknown_since_the_second_time(void **state)
+{
+    (void)state;
+    struct op a = begin(1, HF_ABANDON_UNKNOWN), op;
+    good(&a);
+    op = abandon(&a);
+    good(&op);
+    now++;
+    op = abandon(&a);
+    bad(&op, "not as it should be");
+}
+
+static void abandoned_with_an_old_fence(void **state)
+{
+    (void)state;
+    struct op a = begin(1, HF_ABANDON_RETRY), op;
+    good(&a);
+    now += LEASE;
+    op = begin(2, HF_ABANDON_RETRY);
+    good(&op);
+    op = abandon(&a);
+    bad(&op, "late is refused");
+}
+
+static void remembered_for_the_window_and_not_for_the_retention(void **state)
+{
+    (void)state;
+    struct op a = begin_retained(1, 2 * WINDOW), op;
+    good(&a);
+    op = settle(&a, HF_COMPLETE, "done", false); /* until a window from now */
+    bad(&op, "not as it should be");
+}
+
+static void forgotten_before_its_retention_is_over(void **state)
+{
+    (void)state;
+    struct op a = begin_retained(1, 2 * WINDOW), op;
+    good(&a);
+    op = settle(&a, HF_COMPLETE, "done", false);
+    op.r.answer.claim.expires_at = now + 2 * WINDOW;
+    good(&op);
+    now += WINDOW;
+    op = begin(2, HF_ABANDON_UNKNOWN);
+    bad(&op, "IR8");
+}
+
+static void said_to_be_unknown_before_its_time(void **state)
+{
+    (void)state;
+    struct op a = begin(1, HF_ABANDON_UNKNOWN);
+    good(&a);
+    now += LEASE - 1;
+    lapse(&a);
+    objects("past the wall clock");
+}
+
+static void said_to_be_unknown_twice(void **state)
+{
+    (void)state;
+    struct op a = begin(1, HF_ABANDON_UNKNOWN);
+    good(&a);
+    now += LEASE;
+    lapse(&a);
+    agrees();
+    lapse(&a);
+    objects("said so before");
+}
+
+static void said_to_be_unknown_though_it_is_settled(void **state)
+{
+    (void)state;
+    struct op a = begin(1, HF_ABANDON_UNKNOWN), op;
+    good(&a);
+    op = settle(&a, HF_COMPLETE, "done", false);
+    good(&op);
+    now += LEASE;
+    lapse(&a);
+    objects("not as it should be");
+}
+
+static void said_again_at_each_start(void **state)
+{
+    (void)state;
+    struct op a = begin(1, HF_ABANDON_UNKNOWN), op;
+    good(&a);
+    now += LEASE + 1;
+    lapse(&a);
+    op = place("p", "room", 1, 0); /* from now on the time is on disk */
+    good(&op);
+    judge_opened(j, &rules);
+    lapse(&a);
+    objects("said so again");
+}
+
+static void never_said_to_be_unknown(void **state)
+{
+    (void)state;
+    struct op a = begin(1, HF_ABANDON_UNKNOWN);
+    good(&a);
+    now += LEASE;
+    judge_maintained(j, now - 1, NULL);
+    agrees();
+    judge_maintained(j, now, NULL);
+    objects("did not say so");
+}
+
+static void said_of_an_abandon_that_is_lost(void **state)
+{
+    (void)state;
+    struct op a = begin(1, HF_ABANDON_UNKNOWN), op;
+    good(&a);
+    op = abandon(&a);
+    decide(&op);
+    lapse(&op);
+    agrees();
+    judge_crashed(j);
+    struct hf_claim claim = a.r.answer.claim;
+    struct judge_view view = {
+        .now = now, .lists_claims = true, .claims = &claim, .claim_count = 1
+    };
+    judge_recovered(j, &rules, &view);
+    objects("is not listed as it is");
+}
+
+static void counted_wrongly(void **state)
+{
+    (void)state;
+    struct op a = begin(1, HF_ABANDON_UNKNOWN);
+    struct hf_stats stats = { .claims_unknown = 1, .claims_unknown_since = now, .now = now };
+    good(&a);
+    judge_maintained(j, now, &stats);
+    objects("are counted");
+}
+
 static void a_lease_shown_longer_than_granted(void **state)
 {
     (void)state;
@@ -387,6 +644,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TOLD(a_life_of_a_claim),
+        TOLD(an_abandoned_claim_is_unknown_and_stays_so),
+        TOLD(an_abandoned_claim_may_be_retried),
+        TOLD(a_settled_claim_is_remembered_for_its_retention),
+        TOLD(each_end_of_a_lease_is_said_once),
         TOLD(a_life_of_a_lease),
         TOLD(begun_twice),
         TOLD(taken_over_though_the_outcome_is_unknown),
@@ -403,6 +664,18 @@ int main(void)
         TOLD(another_fingerprint_gets_the_answer),
         TOLD(a_claim_and_a_call_share_a_key),
         TOLD(a_claim_forgotten_before_it_was_settled),
+        TOLD(abandoned_and_still_in_progress),
+        TOLD(abandoned_twice_and_unknown_since_the_second_time),
+        TOLD(abandoned_with_an_old_fence),
+        TOLD(remembered_for_the_window_and_not_for_the_retention),
+        TOLD(forgotten_before_its_retention_is_over),
+        TOLD(said_to_be_unknown_before_its_time),
+        TOLD(said_to_be_unknown_twice),
+        TOLD(said_to_be_unknown_though_it_is_settled),
+        TOLD(said_again_at_each_start),
+        TOLD(never_said_to_be_unknown),
+        TOLD(said_of_an_abandon_that_is_lost),
+        TOLD(counted_wrongly),
         TOLD(a_lease_shown_longer_than_granted),
         TOLD(two_holders),
         TOLD(a_lease_whose_fence_does_not_rise),
