@@ -1,6 +1,7 @@
-/* Every interleaving of three clients with four operations each, with the power cut after any step,
- * over one token, one resource and one fence. The library is the real one, on the simulated disk;
- * the judge says whether what everybody was told, before and after, could be told.
+/* Every interleaving of three clients with three or four operations each, with the power cut after
+ * any step, over one token, one resource, one claim and one fence. The library is the real one, on
+ * the simulated disk; the judge says whether what everybody was told, before and after, could be
+ * told.
  *
  * A run follows a schedule up to some step, whose operation the cut meets in one of three ways: it
  * was committed and its caller not told; it was written, not synced, and lost; it was written, not
@@ -26,13 +27,17 @@ enum { CLIENTS = 3, STEPS = 4, ALL = CLIENTS * STEPS };
 /* ---- Worlds ---- */
 
 enum verb {
+    END, /* of a client that has fewer steps */
     TICK,
     PLACE,
     CONFIRM,
+    LATE, /* confirm, or reacquire */
     RELEASE,
     TOKEN,
     BEGIN,
     COMPLETE,
+    HEARTBEAT,
+    ABANDON,
     CLAIM,
     GRANT,
     RENEW,
@@ -46,16 +51,20 @@ struct step {
     enum verb verb;
     const char *key;  /* of the call; of a claim */
     const char *what; /* who asks, the payload, the value */
-    int64_t number;   /* of a tick: milliseconds; of a write: 1 means only if the version is 1 */
+    /* milliseconds, of a tick, and of a begin's retention; of a write: 1 means only if the version
+     * is 1 */
+    int64_t number;
 };
 
 struct world {
     const char *name;
+    bool lists_claims; /* else the judge learns of claims from answers alone */
     struct step steps[CLIENTS][STEPS];
 };
 
 static const struct world worlds[] = {
     { "one token, one resource",
+      false,
       { { { PLACE, "t", "a", 0 },
           { PLACE, "t", "a", 0 },
           { CONFIRM, "c", "", 0 },
@@ -69,6 +78,7 @@ static const struct world worlds[] = {
           { TICK, "", "", 5000 },
           { PLACE, "t", "a", 0 } } } },
     { "one claim",
+      false,
       { { { BEGIN, "k", "p", 0 },
           { COMPLETE, "k", "by a", 0 },
           { COMPLETE, "k", "by a", 0 },
@@ -82,6 +92,7 @@ static const struct world worlds[] = {
           { TICK, "", "", 11000 },
           { BEGIN, "k", "p", 0 } } } },
     { "one lease, one fenced register",
+      false,
       { { { GRANT, "g", "a", 0 },
           { WRITE, "w", "by a", 0 },
           { WRITE, "w", "by a", 0 },
@@ -94,6 +105,23 @@ static const struct world worlds[] = {
           { GRANT, "i", "c", 0 },
           { WRITE, "y", "by c", 1 },
           { READ, "", "", 0 } } } },
+    /* A lease, and the retention of what is settled, end exactly with a tick. */
+    { "a claim that is abandoned",
+      true,
+      { { { BEGIN, "k", "p", 5000 },
+          { ABANDON, "k", "", 0 },
+          { COMPLETE, "k", "by a", 0 },
+          { BEGIN, "k", "p", 5000 } },
+        { { BEGIN, "k", "p", 5000 }, { HEARTBEAT, "k", "", 0 }, { ABANDON, "k", "", 0 } },
+        { { TICK, "", "", 5000 }, { BEGIN, "k", "p", 0 }, { TICK, "", "", 5000 } } } },
+    { "a late confirm",
+      false,
+      { { { PLACE, "t", "a", 0 },
+          { LATE, "l", "", 0 },
+          { LATE, "l", "", 0 },
+          { TOKEN, "l", "", 0 } },
+        { { PLACE, "u", "b", 0 }, { LATE, "m", "", 0 }, { PLACE, "v", "b", 0 } },
+        { { TICK, "", "", 5000 }, { RELEASE, "r", "", 0 }, { TICK, "", "", 5000 } } } },
 };
 enum { WORLDS = sizeof worlds / sizeof *worlds };
 
@@ -112,7 +140,8 @@ struct run {
     bool keep;        /* does what was not synced survive? */
     bool cut_at_sync; /* the next sync meets the cut */
     uint64_t random;
-    char hold[HF_ID_SIZE]; /* the newest that anybody was told of */
+    char hold[HF_ID_SIZE];         /* the newest that anybody was told of */
+    char own[CLIENTS][HF_ID_SIZE]; /* the newest that each client placed */
     uint64_t fence[CLIENTS];
 };
 
@@ -164,6 +193,14 @@ static void quiet(void *arg, const char *sentence)
     (void)sentence;
 }
 
+/* What is said after the power went reaches nobody. */
+static void on_unknown(void *arg, const struct hf_claim *claim)
+{
+    struct run *r = arg;
+    for (size_t i = 0; i < 2 && r->judges[i] && !sim_disk_is_cut(r->disk); i++)
+        judge_lapsed(r->judges[i], r->wall, claim);
+}
+
 static void run_open(struct run *r)
 {
     struct hf_options options = { .idempotency_window_ms = rules.idempotency_window_ms,
@@ -171,7 +208,9 @@ static void run_open(struct run *r)
                                   .no_committer = true,
                                   .segment_max_bytes = 131072,
                                   .io = sim_disk_io(r->disk),
-                                  .on_fatal = quiet };
+                                  .on_fatal = quiet,
+                                  .on_unknown = on_unknown,
+                                  .arg = r };
     struct hf_error why;
     enum hf_status st = hf_open("store", &options, &r->db, &why);
     if (st != HF_OK)
@@ -195,21 +234,28 @@ static struct hf_request request_of(const struct run *r, int client, const struc
         q.place_hold.duration_ms = 5000;
         break;
     case CONFIRM:
+    case LATE:
     case RELEASE:
-        q.action = s->verb == CONFIRM ? HF_CONFIRM : HF_RELEASE;
-        q.hold.id = hf_str(r->hold);
+        q.action = s->verb == CONFIRM ? HF_CONFIRM : s->verb == LATE ? HF_CONFIRM_LATE : HF_RELEASE;
+        q.hold.id = hf_str(s->verb == LATE ? r->own[client] : r->hold);
         break;
     case TOKEN: q.action = HF_GET_TOKEN; break;
     case BEGIN:
         q.action = HF_BEGIN;
         q.begin.payload = hf_str(s->what);
         q.begin.lease_ms = 5000;
+        q.begin.retention_ms = s->number;
         q.begin.on_abandon = client == 1 ? HF_ABANDON_RETRY : HF_ABANDON_UNKNOWN;
         break;
     case COMPLETE:
         q.action = HF_COMPLETE;
         q.settle.fence = fence;
         q.settle.response = hf_str(s->what);
+        break;
+    case HEARTBEAT:
+    case ABANDON:
+        q.action = s->verb == HEARTBEAT ? HF_HEARTBEAT : HF_ABANDON;
+        q.settle.fence = fence;
         break;
     case CLAIM: q.action = HF_GET_CLAIM; break;
     case GRANT:
@@ -241,7 +287,8 @@ static struct hf_request request_of(const struct run *r, int client, const struc
         q.action = HF_GET_REGISTER;
         q.get.name = hf_str("file");
         break;
-    case TICK: break;
+    case TICK:
+    case END: break;
     }
     return q;
 }
@@ -260,11 +307,13 @@ static void asked_done(struct hf_op *op, enum hf_status status)
 }
 
 /* What the caller takes from an answer. */
-static void learn(struct run *r, int client, const struct hf_result *result)
+static void learn(struct run *r, int client, enum verb verb, const struct hf_result *result)
 {
     const struct hf_answer *a = &result->answer;
     if (a->status == HF_OK && a->kind == HF_RECORD_HOLD)
         memcpy(r->hold, a->hold.id, sizeof r->hold);
+    if (a->status == HF_OK && verb == PLACE)
+        memcpy(r->own[client], a->hold.id, sizeof r->own[client]);
     if (a->status == HF_OK && a->kind == HF_RECORD_CLAIM && a->claim.state == HF_CLAIM_STARTED)
         r->fence[client] = a->claim.fence;
     if (a->status == HF_OK && a->kind == HF_RECORD_LEASE)
@@ -280,6 +329,8 @@ static void run_step(struct run *r, int client, const struct step *s, bool tell)
     if (s->verb == TICK) {
         r->wall += s->number;
         hf_maintain(r->db);
+        for (size_t i = 0; i < 2 && r->judges[i] && !sim_disk_is_cut(r->disk); i++)
+            judge_maintained(r->judges[i], r->wall, NULL);
         return;
     }
     asked.op.arg = &asked;
@@ -294,7 +345,7 @@ static void run_step(struct run *r, int client, const struct step *s, bool tell)
     if (tell && asked.status != HF_INDETERMINATE) {
         for (size_t i = 0; i < 2 && r->judges[i]; i++)
             judge_shown(r->judges[i], numbers[i], asked.status, &result);
-        learn(r, client, &result);
+        learn(r, client, s->verb, &result);
     }
     hf_result_clear(&result);
 }
@@ -302,30 +353,43 @@ static void run_step(struct run *r, int client, const struct step *s, bool tell)
 /* ---- Looking ---- */
 
 struct looked {
-    struct hf_page holds, resources;
+    struct hf_page holds, resources, claims;
     struct judge_view view;
 };
 
 static void run_look(struct run *r, struct looked *l)
 {
     struct hf_query holds = { .kind = HF_LIST_HOLDS }, resources = { .kind = HF_LIST_RESOURCES };
+    struct hf_query claims = { .kind = HF_LIST_CLAIMS };
+    l->claims = (struct hf_page){ .count = 0 };
     if (hf_list(r->db, &holds, &l->holds) != HF_OK ||
-        hf_list(r->db, &resources, &l->resources) != HF_OK)
+        hf_list(r->db, &resources, &l->resources) != HF_OK ||
+        (r->world->lists_claims && hf_list(r->db, &claims, &l->claims) != HF_OK))
         fail_msg("cannot list");
     l->view = (struct judge_view){ .now = r->wall,
                                    .holds = l->holds.holds,
                                    .hold_count = l->holds.count,
                                    .resources = l->resources.resources,
-                                   .resource_count = l->resources.count };
+                                   .resource_count = l->resources.count,
+                                   .lists_claims = r->world->lists_claims,
+                                   .claims = l->claims.claims,
+                                   .claim_count = l->claims.count };
 }
 
 static void looked_clear(struct looked *l)
 {
     hf_page_clear(&l->holds);
     hf_page_clear(&l->resources);
+    hf_page_clear(&l->claims);
 }
 
 /* ---- Schedules ---- */
+
+/* Has the client a step after the first `after`? */
+static bool has_step(const struct world *world, int client, int after)
+{
+    return after < STEPS && world->steps[client][after].verb != END;
+}
 
 /* A store in a new world, with one judge or two. */
 static void run_begin(struct run *r, const struct world *world, size_t judges)
@@ -402,7 +466,7 @@ static void run_on(struct run *r, const char *schedule, enum cut cut, const int 
     memcpy(at, reached, sizeof at);
     run_recover(r, cut == KEPT);
     for (int client = last, n = 0; n < CLIENTS; n++, client = (client + 1) % CLIENTS)
-        while (at[client] < STEPS)
+        while (has_step(r->world, client, at[client]))
             run_step(r, client, &r->world->steps[client][at[client]++], true);
     struct looked l;
     run_look(r, &l);
@@ -469,7 +533,7 @@ static void walk(struct walk *w, size_t length)
     if (length > 0)
         walk_here(w, w->schedule[length - 1] - '0');
     for (int client = 0; client < CLIENTS; client++) {
-        if (w->used[client] == STEPS)
+        if (!has_step(w->world, client, w->used[client]))
             continue;
         w->schedule[length] = (char)('0' + client);
         w->used[client]++;
@@ -517,10 +581,24 @@ static void test_fence(void **state)
     world_run(&worlds[2]);
 }
 
+static void test_abandon(void **state)
+{
+    (void)state;
+    world_run(&worlds[3]);
+}
+
+static void test_late(void **state)
+{
+    (void)state;
+    world_run(&worlds[4]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_token), cmocka_unit_test(test_claim),
-                                        cmocka_unit_test(test_fence) };
+                                        cmocka_unit_test(test_fence),
+                                        cmocka_unit_test(test_abandon),
+                                        cmocka_unit_test(test_late) };
     /* Each run frees all that it had. If that went back to the kernel, the next one would fetch it
      * again, page by page. */
     mallopt(M_TRIM_THRESHOLD, 1 << 28);
