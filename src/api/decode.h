@@ -52,6 +52,11 @@ enum hf_status hf_api_decode_line(struct hf_bytes line, struct hf_bytes tenant,
                                   struct hf_arena *arena, struct hf_request *out,
                                   const struct hf_call **call, struct hf_api_fault *why);
 
+/* Read the next value of a register of the type value->type, as an answer has it. value: in and out;
+ * borrowed from the text or r->arena. False: r->error says why. */
+struct hf_reader;
+bool hf_api_value_read(struct hf_reader *r, struct hf_value *value);
+
 /* Read 64 hexadecimal digits. False if `text` is anything else. */
 bool hf_api_digest(struct hf_bytes text, uint8_t out[HF_DIGEST_SIZE]);
 

@@ -5,6 +5,7 @@
 #include "json/stored.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* The items are collected on the stack, because their number is known only after all are read. */
 struct items {
@@ -128,6 +129,8 @@ static bool lww_read(struct hf_reader *r, struct hf_value *value)
 static bool value_read(struct hf_reader *r, struct hf_value *value, struct items *items)
 {
     switch (value->type) {
+    case HF_TYPE_PLAIN: return hf_stored_read(r, &value->bytes);
+    case HF_TYPE_DELETED: return hf_reader_null(r);
     case HF_TYPE_MAX:
     case HF_TYPE_MIN: return hf_reader_int(r, &value->number);
     case HF_TYPE_OR: return hf_reader_bool(r, &value->flag);
@@ -135,6 +138,23 @@ static bool value_read(struct hf_reader *r, struct hf_value *value, struct items
     case HF_TYPE_LWW: return lww_read(r, value);
     default: return nodes_read(r, value->type, items);
     }
+}
+
+bool hf_api_value_read(struct hf_reader *r, struct hf_value *value)
+{
+    struct items items;
+    items.count = 0;
+    if (!value_read(r, value, &items))
+        return false;
+    struct hf_item *kept =
+        items.count > 0 ? hf_arena_take(r->arena, items.count * sizeof *kept) : NULL;
+    if (items.count > 0 && !kept)
+        return hf_reader_no_memory(r);
+    if (kept)
+        memcpy(kept, items.data, items.count * sizeof *kept);
+    value->items = kept;
+    value->item_count = items.count;
+    return true;
 }
 
 static enum hf_status names_check(struct hf_decoding *d, const struct hf_value *value)

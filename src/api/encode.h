@@ -27,6 +27,8 @@ void hf_api_claim(struct hf_json *j, const struct hf_claim *claim);
 void hf_api_claim_of_tenant(struct hf_json *j, const struct hf_claim *claim);
 void hf_api_lease(struct hf_json *j, const struct hf_lease *lease);
 void hf_api_register(struct hf_json *j, const struct hf_register *reg);
+/* Only its value; null if it is deleted. */
+void hf_api_value(struct hf_json *j, const struct hf_value *value);
 /* hashed: the guard stores SHA-256 values, so the member is identity_sha256, in hexadecimal. */
 void hf_api_entry(struct hf_json *j, const struct hf_entry *entry, bool hashed);
 

@@ -42,7 +42,7 @@ static void lww_add(struct hf_json *j, const struct hf_value *value)
     hf_json_object_end(j);
 }
 
-static void value_add(struct hf_json *j, const struct hf_value *value)
+void hf_api_value(struct hf_json *j, const struct hf_value *value)
 {
     switch (value->type) {
     case HF_TYPE_PLAIN: hf_json_stored(j, value->bytes); return;
@@ -69,7 +69,7 @@ void hf_api_register(struct hf_json *j, const struct hf_register *reg)
     hf_json_name(j, "type");
     hf_json_text(j, type ? type : "unknown");
     hf_json_name(j, "value");
-    value_add(j, &reg->value);
+    hf_api_value(j, &reg->value);
     if (reg->value.type == HF_TYPE_COUNTER || reg->value.type == HF_TYPE_UPDOWN) {
         hf_json_name(j, "total");
         hf_json_int(j, reg->value.number);

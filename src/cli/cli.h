@@ -7,7 +7,7 @@
  *   download.c  an export through a server
  *   print.c     answers for people                   related.c   reversals and overdue holds
  *   say.c       messages, fields and colours         progress.c  the progress line
- *   help.c      help from the two tables
+ *   help.c      help from the two tables          lease.c     leases and registers
  *
  * The other files are one command each. Exit codes are part of the interface. */
 #ifndef HF_CLI_CLI_H
@@ -41,6 +41,7 @@ struct hf_cli {
     const char *config;                  /* the config file, or NULL; borrowed */
     unsigned config_line[HF_OPT_COUNT];  /* the value's line in it; 0: not from the file */
     bool json, color_out, color_err;
+    bool keyed;             /* the command, or its verb, takes an idempotency key */
     char key[HF_UUID_SIZE]; /* the generated key, if none was given */
     struct hf_db *db;       /* during a request, db or client is set */
     struct hf_client *client;

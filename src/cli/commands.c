@@ -277,6 +277,54 @@ const struct hf_cli_command hf_cli_commands[] = {
           "  ...\n",
       .refusals = "refused: not-known, in-progress, outcome-unknown, token-collision, stale-fence, "
                   "not-held (it is settled), invalid-request" },
+    { .name = "lease",
+      .run = hf_cmd_lease,
+      .args = "grant|renew|release|show|delete NAME",
+      .args_min = 1,
+      .args_max = 2,
+      .options = BIT(HOLDER) | BIT(TTL) | BIT(FENCE) | BIT(KEY),
+      .globals = CHANGES,
+      .keyed = true,
+      .summary = "get authority over a name, with a fence, for a limited time",
+      .about = "A lease gives one holder authority over NAME until its time has passed, and a "
+               "fence: a number that rises with every grant. grant gets it, renew extends it, "
+               "release gives it back, and delete removes a lease that is free, or held with "
+               "this fence. The holder sends the fence with every write, so that the store refuses "
+               "an older holder that has not noticed its end. grant and delete take a key; renew "
+               "and release name the fence, so retrying them is safe.",
+      .example = "  $ holdfast lease grant leader --holder worker-7 --ttl 30s --key shift-12\n"
+                 "  lease    leader\n"
+                 "  holder   worker-7\n"
+                 "  fence    12\n"
+                 "  granted  2026-11-15T21:39:57.123Z\n"
+                 "  expires  2026-11-15T21:40:27.123Z  (30s)\n",
+      .refusals = "refused: lease-held, not-known, not-held, stale-fence, " KEYED_REFUSALS },
+    { .name = "register",
+      .run = hf_cmd_register,
+      .args = "write|merge|show|delete NAME",
+      .args_min = 1,
+      .args_max = 2,
+      .options = BIT(VALUE) | BIT(TYPE) | BIT(FENCE) | BIT(IF_VERSION) | BIT(KEY),
+      .globals = CHANGES,
+      .keyed = true,
+      .summary = "write or merge a named value, guarded by a fence or a version",
+      .about =
+          "A register is a named value with a version. write sets it: with --fence, unless a write "
+          "with a newer fence came first, and with --if-version, only if it has this version. "
+          "merge combines a value with it so that order and repetition do not matter, and needs no "
+          "key. The value of --type max and min is a whole number; of or, true or false; of union, "
+          "an array of strings; of lww, {\"value\":V,\"timestamp\":N,\"node\":NODE}; of vector and "
+          "counter, {NODE:N}; of updown, {NODE:{\"up\":N,\"down\":N}}. The first write or merge "
+          "decides the type for good. delete removes the value; its highest fence stays in force. "
+          "write and delete take a key.",
+      .example = "  $ holdfast register merge visits --type counter --value '{\"web-1\":17}'\n"
+                 "  register  visits\n"
+                 "  type      counter\n"
+                 "  value     {\"web-1\":17}\n"
+                 "  total     17\n"
+                 "  version   1\n"
+                 "  fence     0\n",
+      .refusals = "refused: not-known, stale-fence, version-mismatch, " KEYED_REFUSALS },
     { .name = "audit",
       .run = hf_cmd_audit,
       .args = "",

@@ -45,6 +45,8 @@ int hf_cmd_check(struct hf_cli *cli);
 int hf_cmd_record(struct hf_cli *cli);
 int hf_cmd_admit(struct hf_cli *cli);
 int hf_cmd_claim(struct hf_cli *cli);
+int hf_cmd_lease(struct hf_cli *cli);
+int hf_cmd_register(struct hf_cli *cli);
 int hf_cmd_audit(struct hf_cli *cli);
 int hf_cmd_trace(struct hf_cli *cli);
 int hf_cmd_export(struct hf_cli *cli);

@@ -24,6 +24,7 @@ static const struct rule rules[] = {
     { "--resource", 1, HF_NAME_MAX, true, "a name of 1 to 1024 bytes of UTF-8" },
     { "--requester", 1, HF_NAME_MAX, true, "a name of 1 to 1024 bytes of UTF-8" },
     { "--tenant", 0, HF_TENANT_MAX, true, "a tenant's name of at most 64 bytes of UTF-8" },
+    { "--holder", 1, HF_NAME_MAX, true, "a name of 1 to 1024 bytes of UTF-8" },
     { "--result", 0, HF_GUARD_RESULT_MAX, false, "at most 65536 bytes" },
     { "--response", 0, HF_RESPONSE_MAX, false, "at most 1048576 bytes" },
     { "--error", 0, HF_RESPONSE_MAX, false, "at most 1048576 bytes" },
@@ -144,7 +145,8 @@ enum hf_status hf_cli_malformed(const struct hf_cli *cli, struct hf_buffer *out)
 {
     if (blame_any_key(cli, out) || blame_arguments(cli, out) || blame_options(cli, out) ||
         blame_duration(cli, HF_OPT_DURATION, out) || blame_duration(cli, HF_OPT_WINDOW, out) ||
-        blame_duration(cli, HF_OPT_LEASE, out) || blame_duration(cli, HF_OPT_RETENTION, out))
+        blame_duration(cli, HF_OPT_LEASE, out) || blame_duration(cli, HF_OPT_RETENTION, out) ||
+        blame_duration(cli, HF_OPT_TTL, out))
         return HF_INVALID_REQUEST;
     blame_id(cli, out);
     return out->size > 0 ? HF_NOT_KNOWN : HF_OK;

@@ -49,7 +49,7 @@ int main(int argc, char **argv)
     int code = run(&cli, argc, argv);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         /* The command was done, but its caller did not get the answer. */
-        bool changed = cli.command && cli.command->keyed;
+        bool changed = cli.keyed;
         hf_cli_error(&cli, "the answer could not be written to the standard output.%s",
                      changed ? " Retry with the same key to get it" : " Is the disk full?");
         return code != HF_EXIT_DONE ? code : changed ? HF_EXIT_UNKNOWN : HF_EXIT_STORE;

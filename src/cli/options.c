@@ -111,6 +111,16 @@ const struct hf_cli_option hf_cli_options[HF_OPT_COUNT] = {
     [HF_OPT_STATUS] = { "status", "S", NULL, "started|completed|failed|retryable|unknown",
                         "list: only claims with this status" },
     [HF_OPT_PREFIX] = { "prefix", "P", NULL, NULL, "list: only claims whose key begins with P" },
+    [HF_OPT_HOLDER] = { "holder", "H", NULL, NULL, "grant: the worker that gets the lease" },
+    [HF_OPT_TTL] = { "ttl", "D", NULL, NULL,
+                     "grant, renew: how long the lease lasts from now (renew: as before)" },
+    [HF_OPT_VALUE] = { "value", "V", NULL, NULL,
+                       "write: the new value, JSON or a text; merge: JSON, as the type wants it" },
+    [HF_OPT_TYPE] = { "type", "T", NULL, "max|min|or|union|lww|vector|counter|updown",
+                      "merge: how the value is merged" },
+    [HF_OPT_IF_VERSION] = { "if-version", "N", NULL, NULL,
+                            "write, delete: refuse unless the register has this version; 0: unless "
+                            "it does not exist" },
     [HF_OPT_EXPECT_HEAD] = { "expect-head", "HASH", NULL, NULL,
                              "fail unless a batch with this hash is in the chain: one that was "
                              "noted earlier (not with --server)" },
@@ -270,8 +280,10 @@ static bool option_take(struct hf_cli *cli, int argc, char **argv, int *at)
 static bool command_take(struct hf_cli *cli, const char *name)
 {
     cli->command = hf_cli_command_find(name);
-    if (cli->command)
+    if (cli->command) {
+        cli->keyed = cli->command->keyed;
         return true;
+    }
     const struct hf_cli_command *near = hf_cli_command_nearest(name);
     struct hf_buffer text = { 0 };
     hf_cli_add_quoted(&text, hf_str(name));
@@ -279,6 +291,61 @@ static bool command_take(struct hf_cli *cli, const char *name)
                  near ? "; did you mean " : "", near ? near->name : "");
     hf_buffer_free(&text);
     return false;
+}
+
+/* "begin, show or list" */
+static void verbs_add(const struct hf_cli_verb *verbs, size_t count, struct hf_buffer *out)
+{
+    for (size_t i = 0; i < count; i++) {
+        hf_buffer_add_text(out, i == 0 ? "" : i + 1 == count ? " or " : ", ");
+        hf_buffer_add_text(out, verbs[i].name);
+    }
+}
+
+static const struct hf_cli_verb *verb_find(struct hf_cli *cli, const struct hf_cli_verb *verbs,
+                                           size_t count)
+{
+    const char *name = cli->command->name;
+    struct hf_buffer given = { 0 }, expected = { 0 };
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(verbs[i].name, cli->args[0]) == 0)
+            return &verbs[i];
+    hf_cli_add_quoted(&given, hf_str(cli->args[0]));
+    verbs_add(verbs, count, &expected);
+    hf_cli_error(cli, "%s %s: expected %s; see: holdfast help %s", name, hf_buffer_text(&given),
+                 hf_buffer_text(&expected), name);
+    hf_buffer_free(&given);
+    hf_buffer_free(&expected);
+    return NULL;
+}
+
+const struct hf_cli_verb *hf_cli_verb_take(struct hf_cli *cli, const struct hf_cli_verb *verbs,
+                                           size_t count, const char *what)
+{
+    const char *name = cli->command->name;
+    const struct hf_cli_verb *verb = verb_find(cli, verbs, count);
+    if (!verb)
+        return NULL;
+    if (cli->arg_count != (verb->nameless ? 1 : 2)) {
+        hf_cli_error(cli, "%s %s takes %s %s; see: holdfast help %s", name, verb->name,
+                     verb->nameless ? "no" : "a", what, name);
+        return NULL;
+    }
+    for (int i = 0; i < HF_OPT_COUNT; i++) {
+        bool is_own = cli->command->options >> i & 1;
+        if (!cli->values[i] || !is_own || (verb->options >> i & 1))
+            continue;
+        hf_cli_error(cli, "%s %s does not accept --%s; see: holdfast help %s", name, verb->name,
+                     hf_cli_options[i].name, name);
+        return NULL;
+    }
+    const struct hf_cli_option *needs = &hf_cli_options[verb->needs];
+    cli->keyed = verb->keyed;
+    if (verb->needs == 0 || cli->values[verb->needs])
+        return verb;
+    hf_cli_error(cli, "%s %s needs --%s %s: %s", name, verb->name, needs->name, needs->value,
+                 verb->hint ? verb->hint : needs->help);
+    return NULL;
 }
 
 bool hf_cli_given(const struct hf_cli *cli, enum hf_cli_option_id id)

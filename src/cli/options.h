@@ -63,6 +63,12 @@ enum hf_cli_option_id {
     HF_OPT_RETRYABLE,
     HF_OPT_STATUS,
     HF_OPT_PREFIX,
+    /* of lease and register */
+    HF_OPT_HOLDER,
+    HF_OPT_TTL,
+    HF_OPT_VALUE,
+    HF_OPT_TYPE,
+    HF_OPT_IF_VERSION,
     /* of audit */
     HF_OPT_EXPECT_HEAD,
     /* of simulate */
@@ -116,6 +122,22 @@ struct hf_cli;
  * error message on stderr. With --help only the command is filled in. */
 bool hf_cli_parse(struct hf_cli *cli, int argc, char **argv);
 
+/* A command whose first argument says what to do, such as `holdfast lease grant NAME`. */
+struct hf_cli_verb {
+    const char *name;
+    enum hf_action action;       /* 0: not one request */
+    bool nameless;               /* it takes no second argument */
+    bool keyed;                  /* it takes an idempotency key */
+    hf_cli_set options;          /* of those of the command, the ones that it takes */
+    enum hf_cli_option_id needs; /* the one that it needs besides; 0: none */
+    const char *hint;            /* where to get that from; NULL: the help of the option */
+};
+
+/* The verb that the arguments name; sets cli->keyed. NULL after an error message: no verb has this
+ * name, or the other arguments and the options are not those of the verb. what: its argument. */
+const struct hf_cli_verb *hf_cli_verb_take(struct hf_cli *cli, const struct hf_cli_verb *verbs,
+                                           size_t count, const char *what);
+
 /* Was the option given on the command line? */
 bool hf_cli_given(const struct hf_cli *cli, enum hf_cli_option_id id);
 
@@ -146,6 +168,11 @@ bool hf_cli_choices(const struct hf_cli *cli, enum hf_cli_option_id id, unsigned
 bool hf_cli_filled(const struct hf_cli *cli, enum hf_cli_option_id id, struct hf_bytes *out);
 /* A flag that may also come from the environment, as yes or no. */
 bool hf_cli_flag(const struct hf_cli *cli, enum hf_cli_option_id id, bool *out);
+
+struct hf_arena;
+/* What the text means where the interface takes any JSON: itself if it is JSON, else a string. Out
+ * of memory is a string too. Borrowed from the text or the arena. */
+struct hf_bytes hf_cli_any_json(const char *text, struct hf_arena *arena);
 
 /* The edit distance of two words: letters to add, drop or change. */
 unsigned hf_cli_distance(const char *a, const char *b);

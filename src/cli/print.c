@@ -173,6 +173,56 @@ static void print_claim(const struct hf_cli *cli, const struct hf_claim *claim)
     hf_cli_fields(cli, fields, sizeof fields / sizeof *fields);
 }
 
+/* ended: the answer is about now, and the lease ran out. */
+static void print_lease(const struct hf_cli *cli, const struct hf_lease *lease, bool ended)
+{
+    char fence[24], granted[HF_TIME_TEXT], expires[HF_TIME_TEXT], released[HF_TIME_TEXT],
+        length[24], until[HF_TIME_TEXT + 48];
+    snprintf(fence, sizeof fence, "%llu", (unsigned long long)lease->fence);
+    hf_time_format(lease->granted_at, granted);
+    hf_time_format(lease->expires_at, expires);
+    hf_time_format(lease->released_at, released);
+    hf_duration_format(lease->ttl_ms, length);
+    snprintf(until, sizeof until, "%s  (%s%s)", expires, length, ended ? "; it has run out" : "");
+    const struct hf_cli_field fields[] = {
+        { "lease", lease->name, HF_BOLD },
+        { "holder", lease->holder, HF_PLAIN },
+        { "fence", hf_str(fence), HF_PLAIN },
+        { "granted", hf_str(granted), HF_PLAIN },
+        { "expires", hf_str(until), ended ? HF_YELLOW : HF_PLAIN },
+        { lease->released_at ? "released" : NULL, hf_str(released), HF_PLAIN },
+    };
+    hf_cli_fields(cli, fields, sizeof fields / sizeof *fields);
+}
+
+static void print_register(const struct hf_cli *cli, const struct hf_register *reg)
+{
+    char total[24], version[24], fence[24];
+    const struct hf_value *value = &reg->value;
+    const char *type = hf_api_register_type(value->type);
+    bool sums = value->type == HF_TYPE_COUNTER || value->type == HF_TYPE_UPDOWN;
+    struct hf_buffer json = { 0 };
+    struct hf_json j = { .out = &json };
+    hf_api_value(&j, value);
+    snprintf(total, sizeof total, "%lld", (long long)value->number);
+    snprintf(version, sizeof version, "%llu", (unsigned long long)reg->version);
+    snprintf(fence, sizeof fence, "%llu", (unsigned long long)reg->fence);
+    const struct hf_cli_field fields[] = {
+        { "register", reg->name, HF_BOLD },
+        { "type", hf_str(type ? type : "unknown"), HF_PLAIN },
+        { value->type == HF_TYPE_DELETED ? NULL : "value",
+          value->type == HF_TYPE_PLAIN ? result_text(value->bytes) : hf_mem(json.data, json.size),
+          HF_PLAIN },
+        { sums ? "total" : NULL, hf_str(total), HF_PLAIN },
+        { "version", hf_str(version), HF_PLAIN },
+        { "fence", hf_str(fence), HF_PLAIN },
+    };
+    if (json.failed)
+        hf_cli_flush_to_stdout(&json); /* ends the program */
+    hf_cli_fields(cli, fields, sizeof fields / sizeof *fields);
+    hf_buffer_free(&json);
+}
+
 /* The first line is one word, for scripts that do not want JSON. */
 static void print_seen(const struct hf_cli *cli, enum hf_action action, const struct hf_seen *seen)
 {
@@ -216,6 +266,12 @@ void hf_cli_print(struct hf_cli *cli, enum hf_action action, const struct hf_res
     case HF_RECORD_GUARD: print_guard(cli, &answer->guard); break;
     case HF_RECORD_SEEN: print_seen(cli, action, &answer->seen); break;
     case HF_RECORD_CLAIM: print_claim(cli, &answer->claim); break;
+    case HF_RECORD_LEASE:
+        print_lease(cli, &answer->lease,
+                    action == HF_GET_LEASE && answer->lease.released_at == 0 &&
+                        result->now >= answer->lease.expires_at);
+        break;
+    case HF_RECORD_REGISTER: print_register(cli, &answer->reg); break;
     default: hf_cli_line(cli, HF_GREEN, "ok");
     }
 }

@@ -17,13 +17,13 @@ static void retry_advice(const struct hf_cli *cli, const struct hf_client_call *
                          struct hf_buffer *out)
 {
     const char *key = cli->values[HF_OPT_KEY] ? cli->values[HF_OPT_KEY] : cli->key;
-    if (cli->command->keyed) {
+    if (cli->keyed) {
         hf_buffer_add_text(out, "retry with the same key, --key ");
         hf_cli_add_quoted(out, hf_str(key));
         hf_buffer_add_text(out, ". The retry returns the first answer, or does the work now, once");
     } else if (call->again) {
         hf_buffer_add_text(out, "retrying is safe");
-    } else if (cli->command->names_tenant) {
+    } else if (cli->command->names_tenant) { /* claim begin */
         hf_buffer_add_text(out, "holdfast claim show says whether it was begun");
     } else {
         hf_buffer_add_text(out, "holdfast check shows whether the identity is recorded");

@@ -335,7 +335,7 @@ enum hf_cli_exit hf_cli_ask(struct hf_cli *cli, struct hf_request *request, bool
         return code;
     if (cli->values[HF_OPT_TENANT])
         request->tenant = hf_str(cli->values[HF_OPT_TENANT]);
-    if (cli->command->keyed) {
+    if (cli->keyed) {
         if (!cli->values[HF_OPT_KEY])
             key_make(cli);
         request->key = hf_str(cli->values[HF_OPT_KEY] ? cli->values[HF_OPT_KEY] : cli->key);

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/config.h"
+#include "json/stored.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -147,6 +148,13 @@ bool hf_cli_flag(const struct hf_cli *cli, enum hf_cli_option_id id, bool *out)
     int index = choice_index("0|no|false|1|yes|true", hf_str(value));
     *out = index >= 3;
     return index >= 0 || hf_cli_unfit(cli, id, "1 or 0");
+}
+
+struct hf_bytes hf_cli_any_json(const char *text, struct hf_arena *arena)
+{
+    struct hf_reader r = { .text = hf_str(text), .arena = arena };
+    struct hf_bytes stored;
+    return text && hf_stored_read(&r, &stored) && hf_reader_end(&r) ? stored : hf_str(text);
 }
 
 unsigned hf_cli_distance(const char *a, const char *b)

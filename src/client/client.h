@@ -47,7 +47,7 @@ struct hf_client_call {
 void hf_client_call_free(struct hf_client_call *call);
 
 /* hf_client_encode: make the call for `request`. Knows the actions of the command line: holds,
- * resources, guards, claims. The server knows the tenant by the credential; a tenant whose data is
+ * resources, guards, claims, leases, registers. The server knows the tenant by the credential; a tenant whose data is
  * not NULL is sent, for an operator. The payload of a begin must be JSON. request:
  * borrowed, not needed afterwards. call: out, owned. why: out. HF_OK; HF_INVALID_REQUEST if a text
  * is not UTF-8 or the key is not printable ASCII; HF_NO_MEMORY. */

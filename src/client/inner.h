@@ -48,12 +48,14 @@ ssize_t hf_wire_read(struct hf_stream *wire, void *data, size_t size, int64_t de
 enum hf_member_type {
     HF_MEMBER_TEXT,     /* struct hf_bytes: borrowed from the text or the reader's arena */
     HF_MEMBER_STORED,   /* the same, any JSON as it is stored (json/stored.h) */
+    HF_MEMBER_JSON,     /* the same, any JSON as its text without white space */
     HF_MEMBER_ID,       /* char[HF_ID_SIZE]: of a hold */
     HF_MEMBER_DIGEST,   /* uint8_t[HF_DIGEST_SIZE] */
     HF_MEMBER_TIME,     /* hf_time */
     HF_MEMBER_DURATION, /* int64_t, milliseconds */
     HF_MEMBER_U32,
     HF_MEMBER_U64,
+    HF_MEMBER_I64,
     HF_MEMBER_FLAG, /* bool */
     /* an enum by its names; the table has NULL at 0 if the enum begins with 1; 0 if the name is
      * unknown */

@@ -102,12 +102,14 @@ static bool value_read(struct hf_reader *r, const struct hf_member *m, void *rec
     switch (m->type) {
     case HF_MEMBER_TEXT: return hf_reader_string(r, field);
     case HF_MEMBER_STORED: return hf_stored_read(r, field);
+    case HF_MEMBER_JSON: return hf_reader_compact(r, field);
     case HF_MEMBER_ID: return id_read(r, field);
     case HF_MEMBER_DIGEST: return digest_read(r, field);
     case HF_MEMBER_TIME: return time_read(r, field);
     case HF_MEMBER_DURATION: return duration_read(r, field);
     case HF_MEMBER_U32: return u32_read(r, field);
     case HF_MEMBER_U64: return hf_reader_uint(r, field);
+    case HF_MEMBER_I64: return hf_reader_int(r, field);
     case HF_MEMBER_FLAG: return hf_reader_bool(r, field);
     case HF_MEMBER_NAMED: return named_read(r, m, field);
     case HF_MEMBER_LIST: return list_read(r, m, field);

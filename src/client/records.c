@@ -1,4 +1,5 @@
 /* From the JSON of an answer to the records of the library. */
+#include "api/decode.h"
 #include "api/encode.h"
 #include "api/problem.h"
 #include "base/bytes.h"
@@ -119,6 +120,36 @@ static const struct hf_member claim_members[] = {
     { "expires_at", HF_MEMBER_TIME, AT(claim, claim.expires_at), false, NULL },
 };
 
+static const struct hf_member lease_members[] = {
+    { "name", HF_MEMBER_TEXT, AT(hf_lease, name), true, NULL },
+    { "holder", HF_MEMBER_TEXT, AT(hf_lease, holder), true, NULL },
+    { "fence", HF_MEMBER_U64, AT(hf_lease, fence), true, NULL },
+    { "ttl", HF_MEMBER_DURATION, AT(hf_lease, ttl_ms), true, NULL },
+    { "granted_at", HF_MEMBER_TIME, AT(hf_lease, granted_at), true, NULL },
+    { "expires_at", HF_MEMBER_TIME, AT(hf_lease, expires_at), true, NULL },
+    { "released_at", HF_MEMBER_TIME, AT(hf_lease, released_at), false, NULL },
+};
+
+/* A register as the interface shows it: how to read its value depends on its type. */
+struct shown {
+    struct hf_register reg;
+    struct hf_bytes value; /* JSON */
+};
+
+static const char *type_name(unsigned number)
+{
+    return hf_api_register_type((enum hf_register_type)number);
+}
+
+static const struct hf_member register_members[] = {
+    { "name", HF_MEMBER_TEXT, AT(shown, reg.name), true, NULL },
+    { "type", HF_MEMBER_NAMED, AT(shown, reg.value.type), true, type_name },
+    { "value", HF_MEMBER_JSON, AT(shown, value), true, NULL },
+    { "total", HF_MEMBER_I64, AT(shown, reg.value.number), false, NULL },
+    { "version", HF_MEMBER_U64, AT(shown, reg.version), true, NULL },
+    { "fence", HF_MEMBER_U64, AT(shown, reg.fence), true, NULL },
+};
+
 /* ---- One answer ---- */
 
 static bool hold_read(struct hf_reader *r, struct hf_hold *hold)
@@ -155,6 +186,18 @@ static bool claim_read(struct hf_reader *r, struct hf_claim *claim)
     return true;
 }
 
+static bool register_read(struct hf_reader *r, struct hf_register *reg)
+{
+    struct shown shown = { .reg = { .version = 0 } };
+    unsigned given;
+    if (!hf_member_read(r, register_members, COUNT(register_members), &shown, &given))
+        return false;
+    struct hf_reader value = { .text = shown.value, .arena = r->arena };
+    *reg = shown.reg;
+    return (hf_api_value_read(&value, &reg->value) && hf_reader_end(&value)) ||
+           hf_reader_fail(r, "its value: %s", value.error);
+}
+
 static bool record_read(struct hf_reader *r, enum hf_action action, struct hf_answer *answer)
 {
     struct ok ok;
@@ -180,6 +223,17 @@ static bool record_read(struct hf_reader *r, enum hf_action action, struct hf_an
     case HF_HEARTBEAT:
     case HF_ABANDON:
     case HF_GET_CLAIM: answer->kind = HF_RECORD_CLAIM; return claim_read(r, &answer->claim);
+    case HF_GRANT:
+    case HF_RENEW:
+    case HF_RETURN:
+    case HF_DELETE_LEASE:
+    case HF_GET_LEASE:
+        answer->kind = HF_RECORD_LEASE;
+        return hf_member_read(r, lease_members, COUNT(lease_members), &answer->lease, &given);
+    case HF_WRITE:
+    case HF_MERGE:
+    case HF_DELETE_REGISTER:
+    case HF_GET_REGISTER: answer->kind = HF_RECORD_REGISTER; return register_read(r, &answer->reg);
     default: answer->kind = HF_RECORD_HOLD; return hold_read(r, &answer->hold);
     }
 }
@@ -204,6 +258,15 @@ static size_t slices_of(struct hf_answer *answer, struct hf_bytes *slices[3])
     case HF_RECORD_GUARD: slices[0] = &answer->guard.name; return 1;
     case HF_RECORD_SEEN: slices[0] = &answer->seen.result; return 1;
     case HF_RECORD_CLAIM: return claim_slices(&answer->claim, slices);
+    case HF_RECORD_LEASE:
+        slices[0] = &answer->lease.name;
+        slices[1] = &answer->lease.holder;
+        return 2;
+    case HF_RECORD_REGISTER:
+        slices[0] = &answer->reg.name;
+        slices[1] = &answer->reg.value.node;
+        slices[2] = &answer->reg.value.bytes;
+        return 3;
     default: return 0;
     }
 }
@@ -217,17 +280,37 @@ static void slice_keep(struct hf_bytes *slice, char **at)
     *at += slice->size;
 }
 
-/* Copy the slices into memory that the result owns. False if out of memory. */
+/* Copy the items to *at and move on; `text` is the place for their names. */
+static void items_keep(struct hf_value *value, struct hf_item *kept, char **text)
+{
+    if (value->item_count > 0)
+        memcpy(kept, value->items, value->item_count * sizeof *kept);
+    for (size_t i = 0; i < value->item_count; i++)
+        slice_keep(&kept[i].name, text);
+    value->items = kept;
+}
+
+/* Copy slices and items into memory that the result owns. False if out of memory. */
 static bool result_keep(struct hf_result *result)
 {
     struct hf_bytes *slices[3];
-    size_t count = slices_of(&result->answer, slices), size = 1;
+    struct hf_answer *answer = &result->answer;
+    size_t count = slices_of(answer, slices), size = 1;
+    struct hf_value *value = answer->kind == HF_RECORD_REGISTER ? &answer->reg.value : NULL;
+    size_t items = value ? value->item_count * sizeof *value->items : 0;
     for (size_t i = 0; i < count; i++)
         size += slices[i]->size;
-    char *at = result->heap = malloc(size);
-    for (size_t i = 0; at && i < count; i++)
+    for (size_t i = 0; value && i < value->item_count; i++)
+        size += value->items[i].name.size;
+    result->heap = malloc(items + size);
+    if (!result->heap)
+        return false;
+    char *at = (char *)result->heap + items;
+    for (size_t i = 0; i < count; i++)
         slice_keep(slices[i], &at);
-    return at != NULL;
+    if (value)
+        items_keep(value, result->heap, &at);
+    return true;
 }
 
 /* Say why the answer is invalid, and free the reader's memory. Always false. */

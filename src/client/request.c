@@ -43,6 +43,13 @@ static void text_check(struct encoding *e, const char *what, struct hf_bytes tex
         refuse(e, "%s is not UTF-8, so it cannot be sent to a server", what);
 }
 
+/* Was the field given? Without a flag for it, 0 or no bytes mean no. */
+static bool is_given(const struct hf_call_field *field, const struct hf_request *r, bool something)
+{
+    return field->has ? *(const bool *)((const char *)r + field->has)
+                      : field->required || something;
+}
+
 /* ---- Targets ---- */
 
 static void target_bytes(struct encoding *e, struct hf_bytes text)
@@ -121,6 +128,20 @@ static void query_time(struct encoding *e, bool *first, const char *name, hf_tim
         target_bytes(e, hf_str(text));
 }
 
+/* A DELETE has no body: its fields, which are numbers, are in the query. */
+static void query_fields(struct encoding *e, bool *first, const struct hf_call *row,
+                         const struct hf_request *r)
+{
+    if (row->method != HF_HTTP_DELETE)
+        return;
+    for (size_t i = 0; i < row->field_count; i++) {
+        const struct hf_call_field *field = &row->fields[i];
+        uint64_t number = hf_call_number(field, r);
+        if (is_given(field, r, number != 0))
+            query_number(e, first, field->name, number);
+    }
+}
+
 /* ---- Keys ---- */
 
 /* Write the key as a string of RFC 8941, which preserves quotes and blanks at both ends. */
@@ -195,13 +216,6 @@ static void choice_add(struct encoding *e, const struct hf_call_field *field, ui
     hf_json_bytes(&e->json, hf_mem(word, strcspn(word, "|")));
 }
 
-/* Was the field given? Without a flag for it, 0 or no bytes mean no. */
-static bool is_given(const struct hf_call_field *field, const struct hf_request *r, bool something)
-{
-    return field->has ? *(const bool *)((const char *)r + field->has)
-                      : field->required || something;
-}
-
 static void field_add(struct encoding *e, const struct hf_call_field *field,
                       const struct hf_request *r)
 {
@@ -233,6 +247,15 @@ static void field_add(struct encoding *e, const struct hf_call_field *field,
         hf_json_uint(&e->json, number);
 }
 
+static void merge_add(struct encoding *e, const struct hf_value *value)
+{
+    const char *type = hf_api_register_type(value->type);
+    hf_json_name(&e->json, "type");
+    hf_json_text(&e->json, type ? type : "");
+    hf_json_name(&e->json, "value");
+    hf_api_value(&e->json, value);
+}
+
 static void body_add(struct encoding *e, const struct hf_call *row, const struct hf_request *r)
 {
     if (row->field_count == 0 || !hf_call_has_body(row))
@@ -241,8 +264,10 @@ static void body_add(struct encoding *e, const struct hf_call *row, const struct
     for (size_t i = 0; i < row->field_count; i++)
         if (row->fields[i].becomes == r->action)
             text_add(e, row->fields[i].name, hf_str(row->fields[i].choices));
-        else if (row->fields[i].at) /* the others: calls that the command line does not make */
+        else if (row->fields[i].at) /* the others: below */
             field_add(e, &row->fields[i], r);
+    if (r->action == HF_MERGE)
+        merge_add(e, r->merge.value);
     if (r->action == HF_BEGIN && r->begin.fingerprint) {
         hf_json_name(&e->json, "fingerprint");
         hf_json_hex(&e->json, "", hf_mem(r->begin.fingerprint, HF_DIGEST_SIZE));
@@ -302,6 +327,7 @@ enum hf_status hf_client_encode(const struct hf_request *r, struct hf_client_cal
     struct encoding e = begin(call, row, why);
     body_add(&e, row, r);
     target_path(&e, row, hf_action_bytes(r, hf_action_of(r->action)->row_name));
+    query_fields(&e, &first, row, r);
     query_tenant(&e, &first, r->tenant);
     if (row->key)
         key_add(&e, r->key);

@@ -181,6 +181,105 @@ has remote.err "claim complete needs --fence N"
 both 2 claim show pay-1 --fence 1
 both 2 claim complete pay-1 --fence 0
 
+# ---- Leases ----
+both 1 lease show nobody
+both 0 lease grant leader --holder worker-7 --ttl 1h --key l1
+both 0 lease grant leader --holder worker-7 --ttl 1h --key l1 # replayed
+has remote.err "(replayed"
+both 1 lease grant leader --holder worker-8 --ttl 1h --key l1
+has remote.err "token-collision"
+both 1 lease grant leader --holder worker-8 --ttl 1h --key l2
+has remote.err "lease-held"
+both 0 lease grant other --holder worker-8 --ttl 1h
+has remote.err "key: UUID"
+both 0 lease show leader
+both 0 lease show leader --json
+both 0 lease renew leader --fence 5 --ttl 2h
+both 0 lease renew leader --fence 5 --json
+both 1 lease renew leader --fence 99
+both 1 lease release leader --fence 1
+has remote.err "stale-fence"
+both 1 lease delete leader --key l3
+has remote.err "lease-held"
+both 0 lease release leader --fence 5
+has remote.out "released  TIME"
+both 0 lease release leader --fence 5 # twice is safe
+both 1 lease renew leader --fence 5
+has remote.err "not-held"
+both 0 lease delete leader --key l4 --json
+both 0 lease delete other --fence 6 --key l5
+both 1 lease show leader --json
+both 0 lease grant short --holder q --ttl 1ms
+sleep 1.1 # the server's clock is known in whole seconds
+both 0 lease show short
+has remote.out "(1ms; it has run out)"
+both 1 lease grant "$long" --holder q --ttl 1h
+both 1 lease grant x --holder "" --ttl 1h
+both 1 lease grant x --holder q --ttl 0
+both 2 lease grant x --holder q
+has remote.err "lease grant needs --ttl D"
+both 2 lease grant x --ttl 1h
+has remote.err "lease grant needs --holder H"
+both 2 lease renew x
+both 2 lease renew x --fence 0
+both 2 lease release x --fence 1 --ttl 1h
+has remote.err "lease release does not accept --ttl"
+both 2 lease show
+has remote.err "lease show takes a NAME"
+both 2 lease grab x
+has remote.err "expected grant, renew, release, show or delete"
+
+# ---- Registers ----
+both 1 register show nobody
+both 0 register write config --value '{ "b": [1, 2], "a": null }' --key g1
+has remote.out 'value     {"b":[1,2],"a":null}'
+both 0 register write config --value '{"b":[1,2],"a":null}' --key g1 # the same value, so replayed
+has remote.err "(replayed"
+both 0 register write config --value 'not JSON' --fence 4 --json
+both 1 register write config --value 1 --fence 4
+has remote.err "stale-fence"
+both 1 register write config --value 1 --if-version 1
+has remote.err "version-mismatch"
+both 0 register write config --value '"text"' --if-version 2
+both 1 register write config --value 1 --if-version 0
+both 0 register show config
+both 0 register show config --json
+n=0
+for merge in 'max:17' 'min:-3' 'or:true' 'union:["b","a","b","\u00e9"]' 'lww:{"value":{"q":1},"timestamp":-5,"node":"n1"}' \
+  'vector:{"a":1,"b":9007199254740993}' 'counter:{"web-1":17,"web-2":4}' 'updown:{"n":{"up":5,"down":7}}'; do
+  n=$((n + 1))
+  both 0 register merge "merged-$n" --type "${merge%%:*}" --value "${merge#*:}"
+  both 0 register merge "merged-$n" --type "${merge%%:*}" --value "${merge#*:}" --json
+  both 0 register show "merged-$n"
+done
+has remote.out "total     -2"
+both 1 register merge merged-1 --type min --value 1
+has remote.err "has the type max"
+both 1 register merge x --type counter --value '{"":1}'
+both 1 register merge x --type counter --value '{"a":9223372036854775808}'
+both 2 register merge x --type max --value '1.5'
+both 2 register merge x --type max --value '1,"type":"min"'
+has remote.err "--value: expected JSON"
+both 2 register merge x --type union --value '{"a":1}'
+has remote.err "--value: expected an array, got an object."
+both 2 register merge x --type sum --value 1
+both 2 register merge x --type max
+both 2 register merge x --value 1
+both 2 register merge x --type max --value 1 --key k
+has remote.err "register merge does not accept --key"
+both 1 register delete config --if-version 1
+both 0 register delete config --if-version 3 --key g2
+both 0 register delete config --if-version 3 --key g2 --json
+both 1 register delete config --key g3
+both 1 register write config --value 1 --fence 4 # its fence stays in force
+both 0 register write config --value 1 --fence 5 --json
+both 0 register delete merged-7
+has remote.out "type      deleted"
+both 1 register write "$long" --value 1
+both 2 register write x
+both 2 register show x --fence 1
+both 0 register write 'a/b ..' --value $'tab\tand\033[31m'
+
 # ---- Resources ----
 both 1 resource nobody
 both 1 resource nobody --json

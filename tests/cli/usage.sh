@@ -99,6 +99,14 @@ check a|1 argument was given
 check a b c|3 arguments were given
 record a|record takes GUARD IDENTITY
 admit a|admit takes GUARD IDENTITY
+lease|lease takes grant|renew|release|show|delete NAME, but 0 arguments were given
+lease grant a b|lease takes grant|renew|release|show|delete NAME, but 3 arguments were given
+lease nonsense a|lease "nonsense": expected grant, renew, release, show or delete
+register|register takes write|merge|show|delete NAME
+register merge a --type sum --value 1|--type: "sum" is invalid; expected: one of max, min, or, union
+register merge a --type max --value x|--value: expected JSON
+register write a --value 1 --if-version x|--if-version: "x" is invalid
+register show a --key k|register show does not accept --key
 audit a|audit takes no arguments
 trace|trace takes ID|KEY
 export|export takes FILE
@@ -151,7 +159,7 @@ list --server "http://h/$long"|longer than 255 bytes
 TABLE
 # A common option that a command does not list in its help is refused, wherever it stands, and never passed over.
 declare -A arguments=([hold]="a --for b --duration 1m" [confirm]=a [release]=a [expire]=a [reverse]=a [show]=a [resource]=a
-  [guard]=a [check]="a b" [record]="a b" [admit]="a b" [trace]=a [export]="--format jsonl -")
+  [guard]=a [lease]="show a" [register]="show a" [check]="a b" [record]="a b" [admit]="a b" [trace]=a [export]="--format jsonl -")
 "$hf" help --list >names
 while read -r command; do
   for option in data server tenant idempotency-window token-max-length registry json; do

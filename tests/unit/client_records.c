@@ -139,6 +139,52 @@ static void seen(void **state)
     }
 }
 
+static void leases(void **state)
+{
+    static const enum hf_action actions[] = { HF_GRANT, HF_RENEW, HF_RETURN, HF_DELETE_LEASE,
+                                              HF_GET_LEASE };
+    (void)state;
+    for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
+        for (size_t n = 0; n < NAMES; n++) {
+            struct hf_answer answer = { .kind = HF_RECORD_LEASE };
+            answer.lease = (struct hf_lease){ .name = hf_str(names[n]),
+                                              .holder = hf_str(names[NAMES - 1 - n]),
+                                              .fence = UINT64_MAX - n,
+                                              .ttl_ms = HF_DURATION_MAX_MS,
+                                              .granted_at = INT64_C(1794794045713),
+                                              .expires_at = INT64_C(1794794945713) };
+            if (n % 2)
+                answer.lease.released_at = INT64_C(1794794046000);
+            back_and_forth(actions[i], &answer);
+        }
+}
+
+static void registers(void **state)
+{
+    static const struct hf_item items[] = { { { "a", 1 }, 1, 0 },
+                                            { { "t\xc3\xb6pf \"", 8 }, INT64_MAX, 17 } };
+    static const enum hf_action actions[] = { HF_WRITE, HF_MERGE, HF_DELETE_REGISTER,
+                                              HF_GET_REGISTER };
+    (void)state;
+    for (int type = HF_TYPE_PLAIN; type <= HF_TYPE_DELETED; type++)
+        for (size_t i = 0; i < sizeof actions / sizeof *actions; i++) {
+            struct hf_answer answer = { .kind = HF_RECORD_REGISTER };
+            answer.reg =
+                (struct hf_register){ .name = hf_str(names[i]), .version = UINT64_MAX, .fence = i };
+            answer.reg.value = (struct hf_value){ .type = (enum hf_register_type)type,
+                                                  .number = -7,
+                                                  .flag = i % 2,
+                                                  .timestamp = INT64_MIN,
+                                                  .node = hf_str(names[2]),
+                                                  .bytes = hf_str(names[i]) };
+            if (type == HF_TYPE_UNION || type >= HF_TYPE_VECTOR) {
+                answer.reg.value.items = items;
+                answer.reg.value.item_count = i % 3;
+            }
+            back_and_forth(actions[i], &answer);
+        }
+}
+
 static void pages(void **state)
 {
     static struct hf_hold list[HF_LIST_MAX];
@@ -202,6 +248,9 @@ static void a_long_detail_is_cut_off(void **state)
     "\"held\","                                                                               \
     "\"placed_at\":\"2026-11-16T01:54:05.713Z\",\"expires_at\":\"2026-11-16T02:09:05.713Z\""
 
+#define REGISTER(type, value) \
+    "{\"name\":\"r\",\"type\":\"" type "\",\"value\":" value ",\"version\":1,\"fence\":0}"
+
 static void what_is_no_answer(void **state)
 {
     static const struct {
@@ -239,6 +288,13 @@ static void what_is_no_answer(void **state)
         { HF_GET_GUARD, "{\"match\":\"trim\"}", "expected an array" },
         { HF_CHECK, "{\"ok\":true}", "the member \"seen\" is missing" },
         { HF_RECORD, "{\"seen\":true}", "the member \"ok\" is missing" },
+        { HF_GET_LEASE, "{" HOLD "}", "the member \"name\" is missing" },
+        { HF_GET_LEASE, "{\"fence\":-1}", "expected a whole number" },
+        { HF_GET_REGISTER, "{\"name\":\"r\",\"type\":\"sum\"}", "a word that this program knows" },
+        { HF_GET_REGISTER, REGISTER("max", "\"1\""), "its value: expected" },
+        { HF_GET_REGISTER, REGISTER("union", "[1]"), "its value: expected" },
+        { HF_GET_REGISTER, REGISTER("counter", "{\"a\":{}}"), "its value: expected" },
+        { HF_GET_REGISTER, REGISTER("deleted", "1"), "its value: expected" },
     };
     struct hf_result result = HF_RESULT_INIT;
     (void)state;
@@ -348,6 +404,8 @@ int main(void)
         cmocka_unit_test(resources),
         cmocka_unit_test(guards),
         cmocka_unit_test(seen),
+        cmocka_unit_test(leases),
+        cmocka_unit_test(registers),
         cmocka_unit_test(pages),
         cmocka_unit_test(problems),
         cmocka_unit_test(a_long_detail_is_cut_off),

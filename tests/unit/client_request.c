@@ -2,6 +2,7 @@
 #include "support/test.h"
 
 #include "api/decode.h"
+#include "api/encode.h"
 #include "base/bytes.h"
 #include "client/client.h"
 #include "client/inner.h"
@@ -283,6 +284,85 @@ static void others(void **state)
         assert_int_equal(row->kind, rows[i].kind);
         assert_true(!call.changes && call.again && call.method == HF_HTTP_GET);
         hf_client_call_free(&call);
+    }
+}
+
+static void leases(void **state)
+{
+    static const enum hf_action actions[] = { HF_GRANT, HF_RENEW, HF_RETURN, HF_DELETE_LEASE };
+    uint64_t random = test_seed("leases", 11);
+    (void)state;
+    for (int i = 0; i < 200; i++) {
+        struct hf_request r = { .action = actions[i % 4] }, got;
+        struct hf_client_call call;
+        bool keyed = r.action == HF_GRANT || r.action == HF_DELETE_LEASE;
+        if (keyed)
+            r.key = any_key(&random);
+        r.lease.name = any_text(&random);
+        if (r.action == HF_GRANT)
+            r.lease.holder = any_text(&random);
+        else
+            r.lease.fence = i % 8 < 4 ? test_random(&random) | 1 : UINT64_MAX;
+        if (r.action <= HF_RENEW)
+            r.lease.ttl_ms = 1 + (int64_t)test_below(&random, HF_DURATION_MAX_MS);
+        travel(&r, &call, &got);
+        assert_true(call.changes && call.again);
+        ASSERT_SAME(r.lease.name, got.lease.name);
+        ASSERT_SAME(r.lease.holder, got.lease.holder);
+        assert_int_equal(r.lease.fence, got.lease.fence);
+        assert_int_equal(r.lease.ttl_ms, got.lease.ttl_ms);
+        hf_client_call_free(&call);
+        hf_arena_reset(&arena);
+    }
+}
+
+/* A merge of every type, a write and a deletion. */
+static void registers(void **state)
+{
+    static const struct hf_item items[] = { { { "a", 1 }, 1, 2 }, { { "b", 1 }, INT64_MAX, 0 } };
+    (void)state;
+    for (int type = HF_TYPE_MAX; type <= HF_TYPE_UPDOWN; type++) {
+        const struct hf_value value = { .type = (enum hf_register_type)type,
+                                        .number = INT64_MIN,
+                                        .flag = true,
+                                        .timestamp = INT64_MAX,
+                                        .node = hf_str("n"),
+                                        .bytes = hf_str("text"),
+                                        .items = items,
+                                        .item_count = 2 };
+        struct hf_request r = { .action = HF_MERGE, .merge = { hf_str("r"), &value } }, got;
+        struct hf_buffer sent = { 0 }, arrived = { 0 };
+        struct hf_json from = { .out = &sent }, to = { .out = &arrived };
+        struct hf_client_call call;
+        travel(&r, &call, &got);
+        assert_true(call.changes && call.again);
+        hf_api_value(&from, &value);
+        hf_api_value(&to, got.merge.value);
+        ASSERT_SAME(hf_mem(sent.data, sent.size), hf_mem(arrived.data, arrived.size));
+        assert_int_equal(got.merge.value->type, type);
+        hf_buffer_free(&sent);
+        hf_buffer_free(&arrived);
+        hf_client_call_free(&call);
+        hf_arena_reset(&arena);
+    }
+    for (int i = 0; i < 8; i++) {
+        struct hf_request r = { .action = i % 2 ? HF_WRITE : HF_DELETE_REGISTER,
+                                .key = hf_str("k"),
+                                .write = { .name = hf_str("a/b") } },
+                          got;
+        struct hf_client_call call;
+        if (i % 2)
+            r.write.value = hf_str("text");
+        r.write.fence = i & 2 ? 7 : 0;
+        r.write.has_if_version = i & 4;
+        travel(&r, &call, &got);
+        ASSERT_SAME(r.write.name, got.write.name);
+        ASSERT_SAME(r.write.value, got.write.value);
+        assert_int_equal(r.write.fence, got.write.fence);
+        assert_int_equal(r.write.has_if_version, got.write.has_if_version);
+        assert_int_equal(got.write.if_version, 0);
+        hf_client_call_free(&call);
+        hf_arena_reset(&arena);
     }
 }
 
@@ -647,6 +727,7 @@ int main(void)
         cmocka_unit_test(holds),    cmocka_unit_test(ends),
         cmocka_unit_test(settings), cmocka_unit_test(identities),
         cmocka_unit_test(looks),    cmocka_unit_test(lists),
+        cmocka_unit_test(leases),   cmocka_unit_test(registers),
         cmocka_unit_test(others),   cmocka_unit_test(what_cannot_be_sent),
     };
     const struct CMUnitTest client_head_tests[] = {

@@ -3,7 +3,7 @@
 _holdfast() {
   local cur=${COMP_WORDS[COMP_CWORD]} prev= command= word i options values=
   local commands="serve hold confirm release expire reverse show list resource guard check record
-    admit claim audit trace export bench simulate version help"
+    admit claim lease register audit trace export bench simulate version help"
   local asking="--server --credential-file --tls-ca --timeout"
   local kept="--data --store --postgres"
   local look="$kept $asking --tenant --json --help"
@@ -51,8 +51,9 @@ _holdfast() {
   --late) values="reacquire" ;;
   --status) values="started completed failed retryable unknown" ;;
   --durable) values="yes no" ;;
+  --type) values="max min or union lww vector counter updown" ;;
   --format) values="jsonl sqlite" ;;
-  --duration | --window | --idempotency-window | --time | --timeout | --lease | --retention)
+  --duration | --window | --idempotency-window | --time | --timeout | --lease | --retention | --ttl)
     values="30s 1m 5m 15m 1h 24h 7d"
     ;;
   --match)
@@ -68,7 +69,7 @@ _holdfast() {
     --server | --listen | --threads | --postgres | --max-body | --max-connections | \
     --tenant-connections | --tenant-rate | --memory-max | --tenant-memory-max | \
     --tenant-records-max | --seed | --seeds | --ops | --jobs | --payload | --fingerprint | \
-    --response | --error | --prefix | --expect-head) return ;;
+    --response | --error | --prefix | --expect-head | --holder | --value | --if-version) return ;;
   esac
   if [ -n "$values" ]; then
     mapfile -t COMPREPLY < <(compgen -W "$values" -- "$cur")
@@ -97,6 +98,14 @@ _holdfast() {
     options="--payload --fingerprint --lease --retention --on-abandon --fence --response --error
       --retryable --status --prefix --from --to --limit --cursor $store"
     [ "$prev" = claim ] && options="begin show list heartbeat complete fail abandon $options"
+    ;;
+  lease)
+    options="--holder --ttl --fence --key $store"
+    [ "$prev" = lease ] && options="grant renew release show delete $options"
+    ;;
+  register)
+    options="--value --type --fence --if-version --key $store"
+    [ "$prev" = register ] && options="write merge show delete $options"
     ;;
   audit) options="--expect-head $look" ;;
   trace) options=$look ;;
