@@ -110,11 +110,12 @@ const char *hf_audit_sqlite_tables(void)
         " tenant NOT NULL, name NOT NULL, type TEXT NOT NULL, version INTEGER NOT NULL,"
         " fence INTEGER NOT NULL, changed_at INTEGER NOT NULL,"
         " changed_text" TIME_TEXT("changed_at") ","
-        " value, PRIMARY KEY(tenant, name)) WITHOUT ROWID;"
+        " value, total INTEGER, PRIMARY KEY(tenant, name)) WITHOUT ROWID;"
 
         "CREATE TABLE register_events("
         " position INTEGER PRIMARY KEY, at INTEGER NOT NULL, at_text" TIME_TEXT("at") ","
-        " tenant NOT NULL, name NOT NULL, version INTEGER NOT NULL, fence INTEGER NOT NULL, value);"
+        " tenant NOT NULL, name NOT NULL, version INTEGER NOT NULL, fence INTEGER NOT NULL, value,"
+        " total INTEGER);"
 
         "CREATE TABLE clients("
         " tenant NOT NULL, name NOT NULL, highest INTEGER NOT NULL, used TEXT NOT NULL,"

@@ -62,8 +62,8 @@ static const char *const statements[STATEMENTS] = {
     [ADD_CLAIM_EVENT] = "INSERT OR IGNORE INTO claim_events VALUES(?,?,?,?,?,?,?,?,?,?)",
     [ADD_LEASE] = "INSERT OR REPLACE INTO leases VALUES(?,?,?,?,?,?,?,?)",
     [ADD_LEASE_EVENT] = "INSERT OR IGNORE INTO lease_events VALUES(?,?,?,?,?,?,?,?,?)",
-    [ADD_REGISTER] = "INSERT OR REPLACE INTO registers VALUES(?,?,?,?,?,?,?)",
-    [ADD_REGISTER_EVENT] = "INSERT OR IGNORE INTO register_events VALUES(?,?,?,?,?,?,?)",
+    [ADD_REGISTER] = "INSERT OR REPLACE INTO registers VALUES(?,?,?,?,?,?,?,?)",
+    [ADD_REGISTER_EVENT] = "INSERT OR IGNORE INTO register_events VALUES(?,?,?,?,?,?,?,?)",
     [ADD_CLIENT] = "INSERT OR REPLACE INTO clients VALUES(?,?,?,?)",
     [ADD_VALUE] = "INSERT OR REPLACE INTO app_values VALUES(?,?,?)",
     [DROP_LEASE] = "DELETE FROM leases WHERE tenant = ? AND name = ?",
@@ -77,6 +77,7 @@ struct sqlite {
     sqlite3_stmt *st[STATEMENTS];
     const struct hf_audit_export_options *options; /* borrowed */
     char *path;                                    /* owned */
+    struct hf_item items[HF_MERGE_ITEMS_MAX];      /* of the value that is written */
 };
 
 /* ---- Binding: one value after the other ---- */
@@ -149,6 +150,15 @@ static void add_bytes(struct row *r, struct hf_bytes b)
         bound(r, sqlite3_bind_blob(r->st, ++r->n, p, (int)b.size, SQLITE_STATIC));
 }
 
+/* Frees the text. */
+static void add_json(struct row *r, struct hf_buffer *text)
+{
+    bound(r, text->failed ? SQLITE_NOMEM
+                          : sqlite3_bind_text(r->st, ++r->n, (const char *)text->data,
+                                              (int)text->size, SQLITE_TRANSIENT));
+    hf_buffer_free(text);
+}
+
 /* What the interface accepts as any JSON, as the text of the JSON; NULL: nothing was stored. */
 static void add_stored(struct row *r, struct hf_bytes stored)
 {
@@ -159,10 +169,7 @@ static void add_stored(struct row *r, struct hf_bytes stored)
         return;
     }
     hf_json_stored(&j, stored);
-    bound(r, text.failed ? SQLITE_NOMEM
-                         : sqlite3_bind_text(r->st, ++r->n, (const char *)text.data, (int)text.size,
-                                             SQLITE_TRANSIENT));
-    hf_buffer_free(&text);
+    add_json(r, &text);
 }
 
 static void add_hex(struct row *r, const uint8_t *bytes)
@@ -345,26 +352,68 @@ static bool put_lease(struct sqlite *x, const struct hf_audit_entry *e,
     return put(x, &r, why);
 }
 
-/* Numbers and flags as integers; plain values as JSON text; other types in stored form. */
-static void add_value(struct row *r, const struct hf_value *stored)
+/* The number of a node, or what it counted up and down. */
+static void item_json(struct hf_json *j, enum hf_register_type type, const struct hf_item *item)
 {
-    struct hf_item items[1];
+    hf_json_name_bytes(j, item->name);
+    if (type != HF_TYPE_UPDOWN) {
+        hf_json_uint(j, item->up);
+        return;
+    }
+    hf_json_object(j);
+    hf_json_name(j, "up");
+    hf_json_uint(j, item->up);
+    hf_json_name(j, "down");
+    hf_json_uint(j, item->down);
+    hf_json_object_end(j);
+}
+
+/* As the interface shows it: ["a","b"], {"node":1} or {"node":{"up":1,"down":2}}. */
+static void add_items(struct row *r, const struct hf_value *v)
+{
+    struct hf_buffer text = { 0 };
+    struct hf_json j = { .out = &text };
+    bool is_set = v->type == HF_TYPE_UNION;
+    if (is_set)
+        hf_json_array(&j);
+    else
+        hf_json_object(&j);
+    for (size_t i = 0; i < v->item_count; i++)
+        if (is_set)
+            hf_json_opaque(&j, v->items[i].name);
+        else
+            item_json(&j, v->type, &v->items[i]);
+    if (is_set)
+        hf_json_array_end(&j);
+    else
+        hf_json_object_end(&j);
+    add_json(r, &text);
+}
+
+/* Two columns: the value, and the total of a counter. Numbers and flags are integers, everything
+ * else is JSON text; only what cannot be decoded stays in its stored form. */
+static void add_value(struct sqlite *x, struct row *r, const struct hf_value *stored)
+{
     struct hf_value v;
-    if (!hf_audit_value_read(stored, items, 1, &v)) {
+    bool good = hf_audit_value_read(stored, x->items, HF_MERGE_ITEMS_MAX, &v);
+    if (!good || v.item_count > HF_MERGE_ITEMS_MAX) {
         add_bytes(r, stored->bytes);
+        add_null(r);
         return;
     }
     switch (v.type) {
     case HF_TYPE_MAX:
-    case HF_TYPE_MIN:
-    case HF_TYPE_COUNTER:
-    case HF_TYPE_UPDOWN: add_int(r, v.number); break;
+    case HF_TYPE_MIN: add_int(r, v.number); break;
     case HF_TYPE_OR: add_int(r, v.flag); break;
     case HF_TYPE_PLAIN:
     case HF_TYPE_LWW: add_stored(r, v.bytes); break;
     case HF_TYPE_DELETED: add_null(r); break;
-    default: add_bytes(r, stored->bytes);
+    default: add_items(r, &v);
     }
+    if (v.type == HF_TYPE_COUNTER || v.type == HF_TYPE_UPDOWN)
+        add_int(r, v.number);
+    else
+        add_null(r);
 }
 
 static bool put_register(struct sqlite *x, const struct hf_audit_entry *e,
@@ -377,7 +426,7 @@ static bool put_register(struct sqlite *x, const struct hf_audit_entry *e,
     add_uint(&r, g->version);
     add_uint(&r, g->fence);
     add_int(&r, g->changed_at);
-    add_value(&r, &g->value);
+    add_value(x, &r, &g->value);
     if (!put(x, &r, why))
         return false;
     r = row_of(x, ADD_REGISTER_EVENT);
@@ -387,7 +436,7 @@ static bool put_register(struct sqlite *x, const struct hf_audit_entry *e,
     add_bytes(&r, g->name);
     add_uint(&r, g->version);
     add_uint(&r, g->fence);
-    add_value(&r, &g->value);
+    add_value(x, &r, &g->value);
     return put(x, &r, why);
 }
 

@@ -164,6 +164,31 @@ static void the_database_has_the_same_registers(void **state)
     }
     assert_int_equal(sqlite3_step(st), SQLITE_DONE);
     sqlite3_finalize(st);
+    static const char *const values[] = {
+        "all text [\"apple\",\"pear\"] -",
+        "count text {\"n1\":3,\"n2\":4} 7",
+        "highest integer -5 -",
+        "lowest integer -9 -",
+        "newest text {\"a\":1} -",
+        "once integer 1 -",
+        "plain text [1,2] -",
+        "seen text {\"n1\":3,\"n2\":4} -",
+        "stock text {\"n1\":{\"up\":9,\"down\":2}} 7",
+    };
+    assert_int_equal(
+        sqlite3_prepare_v2(db,
+                           "SELECT r.name || ' ' || typeof(r.value) || ' ' || r.value "
+                           "|| ' ' || ifnull(r.total, '-') FROM registers r JOIN "
+                           "register_events e ON e.name = r.name AND e.value = r.value "
+                           "AND e.total IS r.total ORDER BY r.name",
+                           -1, &st, NULL),
+        SQLITE_OK);
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        assert_int_equal(sqlite3_step(st), SQLITE_ROW);
+        assert_string_equal((const char *)sqlite3_column_text(st, 0), values[i]);
+    }
+    assert_int_equal(sqlite3_step(st), SQLITE_DONE);
+    sqlite3_finalize(st);
     sqlite3_close(db);
 }
 
