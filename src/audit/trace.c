@@ -17,6 +17,18 @@
  * millions of times; a reader needs its beginning and its current state. */
 enum { FIRST = 500, NEWEST = 500 };
 
+/* A tenant that has events: what its key stands for now. */
+struct owner {
+    char name[HF_TENANT_MAX];
+    size_t size;
+    unsigned long long count; /* events */
+    hf_time key_until;        /* when the key's newest window closes */
+    bool unsettled;           /* the key is of a claim that is not settled */
+    hf_time lease_until;      /* of that claim */
+    unsigned long long fence; /* the fence to settle it with */
+    enum hf_abandon on_abandon;
+};
+
 struct trace {
     const struct hf_audit_trace_options *options;
     struct hf_bytes name;
@@ -28,17 +40,68 @@ struct trace {
     enum hf_hold_state state; /* of the hold; 0: no record yet */
     hf_time state_at, hold_expires_at;
     bool reversed;
-    hf_time key_until;        /* when the key's newest window closes */
-    bool unsettled;           /* the key is of a claim that is not settled */
-    hf_time lease_until;      /* of that claim */
-    unsigned long long fence; /* the fence to settle it with */
-    enum hf_abandon on_abandon;
+    struct owner *owners; /* owned; in the order of their first events */
+    size_t owner_count, owner_room;
+    struct owner lost; /* stands for an owner when there is no memory; then nothing is printed */
     /* the time of the newest batch; for one tenant: of its newest batch, or options->now if that is
      * later */
     hf_time as_of;
     unsigned long long damages;
     struct hf_audit_row rows[HF_AUDIT_ROWS_MAX];
 };
+
+/* ---- Tenants ---- */
+
+/* A key may be in use by several tenants, each for itself. The text of an event has its tenant
+ * between these two marks, which no name in a message has; they are shown if there are several. */
+enum { LABEL = '\x1e', LABEL_END = '\x1f', OWNERS_SHOWN = 100 };
+
+static struct hf_bytes owner_name(const struct owner *owner)
+{
+    return hf_mem(owner->name, owner->size);
+}
+
+/* `tenant "shop"`, or `the default tenant` */
+static struct hf_audit_who owner_label(struct hf_bytes name)
+{
+    struct hf_audit_who w;
+    if (name.size == 0)
+        snprintf(w.text, sizeof w.text, "the default tenant");
+    else
+        snprintf(w.text, sizeof w.text, "tenant %s", hf_audit_show(name).text);
+    return w;
+}
+
+static struct owner *owner_of(struct trace *t, struct hf_bytes tenant)
+{
+    if (tenant.size > HF_TENANT_MAX) /* only if the journal is damaged */
+        tenant.size = HF_TENANT_MAX;
+    for (size_t i = t->owner_count; i > 0; i--)
+        if (hf_bytes_equal(owner_name(&t->owners[i - 1]), tenant))
+            return &t->owners[i - 1];
+    if (t->owner_count == t->owner_room) {
+        size_t room = t->owner_room ? 2 * t->owner_room : 8;
+        struct owner *grown = realloc(t->owners, room * sizeof *grown);
+        t->first.failed |= !grown;
+        if (!grown)
+            return &t->lost;
+        t->owners = grown;
+        t->owner_room = room;
+    }
+    struct owner *owner = &t->owners[t->owner_count++];
+    *owner = (struct owner){ .size = tenant.size };
+    if (tenant.size > 0)
+        memcpy(owner->name, tenant.data, tenant.size);
+    return owner;
+}
+
+/* As hf_audit_who, without the tenant: it is named once for the whole event. */
+static struct hf_audit_who by_whom(const struct hf_audit_entry *e)
+{
+    struct hf_audit_entry anonymous = *e;
+    anonymous.tenant = hf_mem(NULL, 0);
+    return hf_audit_who(&anonymous);
+}
 
 /* ---- One event ---- */
 
@@ -95,10 +158,12 @@ static void event(struct trace *t, const struct hf_audit_entry *e, const char *f
         hf_buffer_reset(out);
     }
     t->count++;
+    owner_of(t, e->tenant)->count++;
     if (t->options->json)
         event_json(t, e, sentence, out);
     else
-        hf_buffer_printf(out, "%s  %s\n", hf_audit_at(e->recorded_at).text, sentence);
+        hf_buffer_printf(out, "%s  %c%s: %c%s\n", hf_audit_at(e->recorded_at).text, LABEL,
+                         owner_label(e->tenant).text, LABEL_END, sentence);
 }
 
 /* The number of events that are not shown. */
@@ -107,17 +172,32 @@ static unsigned long long omitted(const struct trace *t)
     return t->count > FIRST + NEWEST ? t->count - FIRST - NEWEST : 0;
 }
 
+/* Append the text of events, their tenants only if there are several. */
+static void text_add(const struct trace *t, const struct hf_buffer *text, struct hf_buffer *out)
+{
+    const char *p = (const char *)text->data, *end = p ? p + text->size : p;
+    out->failed |= text->failed;
+    while (p < end) {
+        const char *label = t->options->json ? NULL : memchr(p, LABEL, (size_t)(end - p));
+        const char *after = label ? memchr(label, LABEL_END, (size_t)(end - label)) : NULL;
+        if (!after) {
+            hf_buffer_add(out, p, (size_t)(end - p));
+            return;
+        }
+        hf_buffer_add(out, p, (size_t)(label - p));
+        if (t->owner_count > 1)
+            hf_buffer_add(out, label + 1, (size_t)(after - label) - 1);
+        p = after + 1;
+    }
+}
+
 /* Append the shown events in order; between: text for the omitted events, or "". */
 static void events_add(const struct trace *t, const char *between, struct hf_buffer *out)
 {
-    hf_buffer_add(out, t->first.data, t->first.size);
+    text_add(t, &t->first, out);
     hf_buffer_add_text(out, between);
-    out->failed |= t->first.failed;
-    for (unsigned long long i = FIRST + omitted(t); i < t->count; i++) {
-        const struct hf_buffer *b = &t->newest[(i - FIRST) % NEWEST];
-        hf_buffer_add(out, b->data, b->size);
-        out->failed |= b->failed;
-    }
+    for (unsigned long long i = FIRST + omitted(t); i < t->count; i++)
+        text_add(t, &t->newest[(i - FIRST) % NEWEST], out);
 }
 
 /* ---- A hold ---- */
@@ -126,7 +206,7 @@ static void hold_placed(struct trace *t, const struct hf_audit_entry *e, const s
 {
     if (h->reverses[0]) {
         event(t, e, "made by %s as a reversal: gives the unit of hold %s back to resource %s",
-              hf_audit_who(e).text, h->reverses, hf_audit_show(h->resource).text);
+              by_whom(e).text, h->reverses, hf_audit_show(h->resource).text);
         return;
     }
     if (h->reacquires[0]) {
@@ -134,13 +214,13 @@ static void hold_placed(struct trace *t, const struct hf_audit_entry *e, const s
             t, e,
             "made and confirmed by %s, whose payment for hold %s came late: a unit of resource %s, "
             "requester %s",
-            hf_audit_who(e).text, h->reacquires, hf_audit_show(h->resource).text,
+            by_whom(e).text, h->reacquires, hf_audit_show(h->resource).text,
             hf_audit_show(h->requester).text);
         return;
     }
     event(t, e,
           "placed by %s for %s: resource %s, requester %s, held until %s; the key is bound %s",
-          hf_audit_who(e).text,
+          by_whom(e).text,
           hf_audit_for((int64_t)((uint64_t)h->expires_at - (uint64_t)h->placed_at)).text,
           hf_audit_show(h->resource).text, hf_audit_show(h->requester).text,
           hf_audit_at(h->expires_at).text, hf_audit_until(e->expires_at).text);
@@ -156,9 +236,9 @@ static void hold_row(struct trace *t, const struct hf_audit_entry *e, const stru
               hf_audit_at(h->expires_at).text);
     else if (hf_action_of(e->action)->overdue && h->state == HF_EXPIRED)
         event(t, e, "expired by the %s of %s: it was overdue since %s", hf_action_name(e->action),
-              hf_audit_who(e).text, hf_audit_at(h->expires_at).text);
+              by_whom(e).text, hf_audit_at(h->expires_at).text);
     else
-        event(t, e, "%s by %s", hf_audit_state_name(h->state), hf_audit_who(e).text);
+        event(t, e, "%s by %s", hf_audit_state_name(h->state), by_whom(e).text);
     t->state = h->state;
     t->state_at = held ? h->placed_at : h->ended_at;
     t->hold_expires_at = h->expires_at;
@@ -173,11 +253,11 @@ static void hold_entry(struct trace *t, const struct hf_audit_entry *e)
         if (strcmp(h->id, t->id) == 0) {
             hold_row(t, e, h);
         } else if (strcmp(h->reverses, t->id) == 0) {
-            event(t, e, "reversed by %s: reversal %s; this hold stays confirmed",
-                  hf_audit_who(e).text, h->id);
+            event(t, e, "reversed by %s: reversal %s; this hold stays confirmed", by_whom(e).text,
+                  h->id);
             t->reversed = true;
         } else if (strcmp(h->reacquires, t->id) == 0) {
-            event(t, e, "reacquired by %s: hold %s; this hold stays expired", hf_audit_who(e).text,
+            event(t, e, "reacquired by %s: hold %s; this hold stays expired", by_whom(e).text,
                   h->id);
         }
     }
@@ -187,7 +267,7 @@ static void hold_entry(struct trace *t, const struct hf_audit_entry *e)
         memcmp(e->digest, t->digest, HF_DIGEST_SIZE) == 0)
         event(t, e,
               "%s by %s refused: %s; nothing was changed, and a retry gets the same answer %s",
-              hf_action_name(e->action), hf_audit_who(e).text, hf_status_code(e->status),
+              hf_action_name(e->action), by_whom(e).text, hf_status_code(e->status),
               hf_audit_until(e->expires_at).text);
 }
 
@@ -200,9 +280,9 @@ static void key_used(struct trace *t, const struct hf_audit_entry *e)
     if (hf_audit_answer_read(e, t->rows, &answer) && answer.kind == HF_ROW_HOLD)
         snprintf(led, sizeof led, ", hold %s, %s", answer.hold.id,
                  hf_audit_state_name(answer.hold.state));
-    t->key_until = e->expires_at;
+    owner_of(t, e->tenant)->key_until = e->expires_at;
     event(t, e, "%s by %s answered %s%s; every retry %s gets the same answer and changes nothing",
-          hf_action_name(e->action), hf_audit_who(e).text, hf_status_code(e->status), led,
+          hf_action_name(e->action), by_whom(e).text, hf_status_code(e->status), led,
           e->remember == HF_REMEMBER_SEQUENCE ? "while the number is in the client's window"
                                               : hf_audit_until(e->expires_at).text);
 }
@@ -216,11 +296,12 @@ static void key_claim(struct trace *t, const struct hf_audit_entry *e, const str
         event(t, e, "claim %s: %s under fence %llu, remembered until %s", hf_action_name(e->action),
               hf_audit_claim_name(c->state), (unsigned long long)c->fence,
               c->expires_at ? hf_audit_at(c->expires_at).text : "it is settled");
-    t->key_until = c->expires_at ? c->expires_at : INT64_MAX;
-    t->unsettled = c->expires_at == 0;
-    t->lease_until = c->lease_expires_at;
-    t->fence = c->fence;
-    t->on_abandon = c->on_abandon;
+    struct owner *owner = owner_of(t, e->tenant);
+    owner->key_until = c->expires_at ? c->expires_at : INT64_MAX;
+    owner->unsettled = c->expires_at == 0;
+    owner->lease_until = c->lease_expires_at;
+    owner->fence = c->fence;
+    owner->on_abandon = c->on_abandon;
 }
 
 static void outbox_row(struct trace *t, const struct hf_audit_entry *e, const struct hf_outbox *row)
@@ -286,41 +367,78 @@ static void subject_find(struct trace *t, const struct hf_audit_journal *j)
 }
 
 /* An unsettled claim: is a worker in progress, or is the outcome unknown? */
-static void summary_unsettled(const struct trace *t, hf_time now, struct hf_buffer *b)
+static void claim_summary(const struct owner *o, hf_time now, struct hf_buffer *b)
 {
-    if (now < t->lease_until) {
-        hf_buffer_printf(b, "As of %s: bound until its claim is settled; the lease runs until %s",
-                         hf_audit_at(now).text, hf_audit_at(t->lease_until).text);
+    if (now < o->lease_until) {
+        hf_buffer_printf(b, "bound until its claim is settled; the lease runs until %s",
+                         hf_audit_at(o->lease_until).text);
         return;
     }
     hf_buffer_printf(b,
-                     "As of %s: the lease ran out before the claim was settled, so the outcome is "
-                     "unknown since %s; bound until the claim is settled with fence %llu%s",
-                     hf_audit_at(now).text, hf_audit_at(t->lease_until).text, t->fence,
-                     t->on_abandon == HF_ABANDON_RETRY ? " or begun again (on_abandon is retry)"
+                     "the lease ran out before the claim was settled, so the outcome is unknown "
+                     "since %s; bound until the claim is settled with fence %llu%s",
+                     hf_audit_at(o->lease_until).text, o->fence,
+                     o->on_abandon == HF_ABANDON_RETRY ? " or begun again (on_abandon is retry)"
                                                        : "");
 }
 
+/* What the key of one tenant stands for; its tenant is named if there are several. */
+static void key_summary(const struct trace *t, const struct owner *o, struct hf_buffer *b)
+{
+    hf_time now = o->unsettled && t->options->now > t->as_of ? t->options->now : t->as_of;
+    hf_buffer_printf(b, "As of %s", hf_audit_at(now).text);
+    if (t->owner_count > 1)
+        hf_buffer_printf(b, ", %s", owner_label(owner_name(o)).text);
+    hf_buffer_add_text(b, ": ");
+    if (o->unsettled)
+        claim_summary(o, now, b);
+    else if (now < o->key_until)
+        hf_buffer_printf(b, "bound %s", hf_audit_until(o->key_until).text);
+    else
+        hf_buffer_printf(b, "free; its window closed at %s", hf_audit_at(o->key_until).text);
+}
+
+static void hold_summary(const struct trace *t, struct hf_buffer *b)
+{
+    hf_buffer_printf(b, "As of %s: ", hf_audit_at(t->as_of).text);
+    if (t->state == HF_HELD)
+        hf_buffer_printf(b, "held%s", t->as_of >= t->hold_expires_at ? ", and overdue" : "");
+    else if (t->state == 0)
+        hf_buffer_add_text(b, "the hold itself has no record");
+    else
+        hf_buffer_printf(b, "%s since %s%s", hf_audit_state_name(t->state),
+                         hf_audit_at(t->state_at).text, t->reversed ? ", and reversed" : "");
+}
+
+/* A line for each tenant that has the key. */
 static void summary(const struct trace *t, struct hf_buffer *b)
 {
-    struct hf_audit_clock now = hf_audit_at(t->as_of);
-    if (t->id[0] && t->state == HF_HELD)
-        hf_buffer_printf(b, "As of %s: held%s", now.text,
-                         t->as_of >= t->hold_expires_at ? ", and overdue" : "");
-    else if (t->id[0] && t->state == 0)
-        hf_buffer_printf(b, "As of %s: the hold itself has no record", now.text);
-    else if (t->id[0])
-        hf_buffer_printf(b, "As of %s: %s since %s%s", now.text, hf_audit_state_name(t->state),
-                         hf_audit_at(t->state_at).text, t->reversed ? ", and reversed" : "");
-    else if (t->unsettled)
-        summary_unsettled(t, t->options->now > t->as_of ? t->options->now : t->as_of, b);
-    else if (t->as_of < t->key_until)
-        hf_buffer_printf(b, "As of %s: bound %s", now.text, hf_audit_until(t->key_until).text);
-    else
-        hf_buffer_printf(b, "As of %s: free; its window closed at %s", now.text,
-                         hf_audit_at(t->key_until).text);
+    size_t shown = t->id[0] ? 0 : t->owner_count;
+    if (t->id[0])
+        hold_summary(t, b);
+    if (shown > OWNERS_SHOWN)
+        shown = OWNERS_SHOWN;
+    for (size_t i = 0; i < shown; i++) {
+        hf_buffer_add_text(b, i > 0 ? "\n" : "");
+        key_summary(t, &t->owners[i], b);
+    }
+    if (!t->id[0] && t->owner_count > shown)
+        hf_buffer_printf(b, "\n... %s more; name one with --tenant",
+                         hf_audit_count(t->owner_count - shown, "tenant", "tenants").text);
     if (t->damages)
         hf_buffer_printf(b, " (the journal is damaged: lost events are not shown)");
+}
+
+/* The hold or key, and its tenant unless that is the default one: `Key "a" of tenant "shop"`. */
+static void title(const struct trace *t, struct hf_buffer *b)
+{
+    hf_buffer_printf(b, "%s %s", t->id[0] ? "Hold" : "Key",
+                     t->id[0] ? t->id : hf_audit_show(t->name).text);
+    if (t->owner_count == 1 && t->owners[0].size > 0)
+        hf_buffer_printf(b, " of %s", owner_label(owner_name(t->owners)).text);
+    hf_buffer_printf(b, ": %s", hf_audit_count(t->count, "event", "events").text);
+    if (t->owner_count > 1)
+        hf_buffer_printf(b, " in %s", hf_audit_count(t->owner_count, "tenant", "tenants").text);
 }
 
 static bool print_text(const struct trace *t, struct hf_buffer *b)
@@ -331,14 +449,38 @@ static bool print_text(const struct trace *t, struct hf_buffer *b)
     if (omitted(t) > 0)
         snprintf(between, sizeof between, "... %s not shown. `holdfast export` has all of them.\n",
                  hf_audit_count(omitted(t), "event", "events").text);
-    hf_buffer_printf(b, "%s %s: %s\n\n", t->id[0] ? "Hold" : "Key",
-                     t->id[0] ? t->id : hf_audit_show(t->name).text,
-                     hf_audit_count(t->count, "event", "events").text);
+    title(t, b);
+    hf_buffer_add_text(b, "\n\n");
     events_add(t, between, b);
     hf_buffer_add_char(b, '\n');
     summary(t, b);
     hf_buffer_add_char(b, '\n');
     return !b->failed;
+}
+
+/* The tenants that have events, up to OWNERS_SHOWN; of a key with what it stands for now. */
+static void tenants_json(const struct trace *t, struct hf_json *j)
+{
+    struct hf_buffer words = { 0 };
+    hf_json_name(j, "tenants");
+    hf_json_array(j);
+    for (size_t i = 0; i < t->owner_count && i < OWNERS_SHOWN; i++) {
+        hf_json_object(j);
+        hf_json_name(j, "tenant");
+        hf_json_opaque(j, owner_name(&t->owners[i]));
+        hf_json_name(j, "events");
+        hf_json_uint(j, t->owners[i].count);
+        if (!t->id[0]) {
+            hf_buffer_reset(&words);
+            key_summary(t, &t->owners[i], &words);
+            hf_json_name(j, "summary");
+            hf_json_bytes(j, hf_mem(words.data, words.size));
+            j->out->failed |= words.failed;
+        }
+        hf_json_object_end(j);
+    }
+    hf_json_array_end(j);
+    hf_buffer_free(&words);
 }
 
 static bool print_json(const struct trace *t, struct hf_buffer *b)
@@ -359,6 +501,8 @@ static bool print_json(const struct trace *t, struct hf_buffer *b)
         hf_json_name(&j, "summary");
         hf_json_bytes(&j, hf_mem(words.data, words.size));
     }
+    if (t->count > 0 && !t->options->has_tenant)
+        tenants_json(t, &j);
     hf_json_name(&j, "damaged");
     hf_json_bool(&j, t->damages > 0);
     if (omitted(t) > 0) {
@@ -428,6 +572,7 @@ static void trace_reset(struct trace *t)
 {
     hf_buffer_reset(&t->first);
     t->count = 0;
+    t->owner_count = 0;
 }
 
 /* Read the journal, a second time if the id turns out to be a key. A tenant's refused calls on
@@ -480,6 +625,7 @@ int hf_audit_trace(const char *dir, struct hf_bytes name,
     t->name = name;
     int code = trace_run(t, dir, out, why);
     hf_buffer_free(&t->first);
+    free(t->owners);
     for (size_t i = 0; i < NEWEST; i++)
         hf_buffer_free(&t->newest[i]);
     free(t);

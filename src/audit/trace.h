@@ -1,4 +1,5 @@
 /* trace.h: the events of one hold or one key, in plain words, from the records alone.
+ * If several tenants use the key, each event and each line about its state now names its tenant.
  *
  *     2026-11-15T21:39:57.123Z  placed by key "order-1" for 15m: resource "room-307", ...
  *     2026-11-15T21:40:02.400Z  confirmed by key "order-1-confirm"

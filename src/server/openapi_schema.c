@@ -179,6 +179,7 @@ static const struct member audit_members[] = {
     HAS_OR_NULL("tenant", OPAQUE, NULL,
         "the report covers only this tenant's records; null: all tenants"),
     MAY_HAVE("tenant_entries", COUNT, NULL, "number of entries of that tenant"),
+    MAY_HAVE("expected_head_found", FLAG, NULL, "with expect_head: is it in the chain?"),
     HAS("checks", LIST, "audit_check", NULL),
     HAS("configuration", LIST, "audit_configuration",
         "oldest first; each applies until the next one"),
@@ -356,10 +357,18 @@ static const struct member trace_members[] = {
     HAS("found", YES, NULL, NULL),
     HAS("as_of", TIME, NULL, "the time of the newest batch; with an auth file: of the call"),
     HAS("summary", TEXT, NULL, NULL),
+    MAY_HAVE("tenants", LIST, "trace_tenant",
+        "those that have events, at most 100; not in the trace of one tenant"),
     HAS("damaged", FLAG, NULL, "true: events may be missing"),
     MAY_HAVE("omitted", COUNT, NULL,
         "number of events that are not shown, if there are more than 1,000"),
     HAS("events", LIST, "trace_event", "oldest first: the first 500 and the newest 500"),
+};
+
+static const struct member trace_tenant_members[] = {
+    HAS("tenant", OPAQUE, NULL, NULL),
+    HAS("events", COUNT, NULL, NULL),
+    MAY_HAVE("summary", TEXT, NULL, "of a key: what it stands for now"),
 };
 
 static const struct member trace_event_members[] = {
@@ -427,6 +436,7 @@ static const struct schema {
       MEMBERS(audit_failures_members) },
     { "audit_records", "How many records of each kind there are.", MEMBERS(audit_records_members) },
     { "trace", "The events of a hold or a key.", MEMBERS(trace_members) },
+    { "trace_tenant", "A tenant with events in a trace.", MEMBERS(trace_tenant_members) },
     { "trace_event", "One event.", MEMBERS(trace_event_members) },
     { "health", "The server is running.", MEMBERS(ok_members) },
     { "ready", "Whether the server accepts requests.", MEMBERS(ready_members) },

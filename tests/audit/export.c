@@ -499,7 +499,8 @@ static void claims_numbers_and_odd_keys(void **state)
     expect(": bound for ever");
     expect("1 event\n");
     assert_int_equal(trace(hf_mem("\x00\xff\x01", 3), (struct hf_audit_trace_options){ 0 }), 0);
-    expect("key 0x00ff01 of tenant \"clinic\"");
+    expect("Key 0x00ff01 of tenant \"clinic\": 1 event\n");
+    expect("by key 0x00ff01 answered");
     assert_int_equal(
         trace(hf_mem("\x00\xff\x01", 3), (struct hf_audit_trace_options){ .has_tenant = true }), 1);
 }

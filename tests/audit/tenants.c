@@ -300,8 +300,10 @@ static void trace_of_another_is_not_known(void **state)
     expect("and reversed");
     expect_not("beta");
     assert_int_equal(trace(id, NULL, HF_AUDIT_SUBJECT_GUESS, false), 0);
-    expect("4 events");
-    expect("beta-key");
+    expect("4 events in 2 tenants");
+    expect("  tenant \"alpha\": placed by key \"alpha-key\" for");
+    expect("  tenant \"alpha\": reversed by key \"alpha-back\"");
+    expect("  tenant \"beta\": confirm by key \"beta-key\" refused");
     for (int subject = HF_AUDIT_SUBJECT_GUESS; subject <= HF_AUDIT_SUBJECT_KEY; subject++) {
         for (int json = 0; json < 2; json++) {
             told_to_beta(id, (enum hf_audit_subject)subject, json, foreign);
@@ -312,6 +314,42 @@ static void trace_of_another_is_not_known(void **state)
     assert_int_equal(trace("alpha-key", &beta, HF_AUDIT_SUBJECT_GUESS, false), 1);
     assert_int_equal(trace("beta-key", &beta, HF_AUDIT_SUBJECT_GUESS, false), 0);
     expect("confirm by key \"beta-key\"");
+}
+
+/* One key in three tenants, two of them with a claim: each event and each state has its tenant. */
+static void one_key_in_several_tenants(void **state)
+{
+    (void)state;
+    story_refuse_place(&story, "key-1", "room", "ann", HF_RESOURCE_UNAVAILABLE);
+    story_commit(&story);
+    story.tenant = hf_str("alpha");
+    story_begin(&story, "key-1");
+    story_commit(&story);
+    story_settle(&story, HF_COMPLETE, "key-1", 1, story.now);
+    story_commit(&story);
+    story.tenant = hf_str("beta");
+    story_begin(&story, "key-1");
+    story_commit(&story);
+    story_close(&story);
+    assert_int_equal(trace("key-1", NULL, HF_AUDIT_SUBJECT_GUESS, false), 0);
+    expect("Key \"key-1\": 4 events in 3 tenants\n");
+    expect("  the default tenant: place_hold by key \"key-1\" answered");
+    expect("  tenant \"alpha\": claim begin: started with fence 1");
+    expect("  tenant \"alpha\": claim complete: completed under fence 1");
+    expect("  tenant \"beta\": claim begin: started with fence 2");
+    expect(", the default tenant: bound until");
+    expect(", tenant \"alpha\": bound until");
+    expect(", tenant \"beta\": bound until its claim is settled");
+    assert_int_equal(trace("key-1", NULL, HF_AUDIT_SUBJECT_GUESS, true), 0);
+    expect("\"tenants\":[{\"tenant\":\"\",\"events\":1,\"summary\":\"As of ");
+    expect("{\"tenant\":\"alpha\",\"events\":2,\"summary\":");
+    expect("\"status\":\"ok\",\"tenant\":\"beta\"");
+    assert_int_equal(trace("key-1", &alpha, HF_AUDIT_SUBJECT_GUESS, false), 0);
+    expect("Key \"key-1\" of tenant \"alpha\": 2 events\n");
+    expect_not("beta");
+    assert_null(strchr(told, '\x1e'));
+    assert_int_equal(trace("key-1", &alpha, HF_AUDIT_SUBJECT_GUESS, true), 0);
+    expect_not("\"tenants\"");
 }
 
 /* A key may look like an id, and be found although somebody else has that hold. */
@@ -465,6 +503,7 @@ int main(void)
         T(configuration_of_a_tenant),
         T(damage_without_a_place),
         T(trace_of_another_is_not_known),
+        T(one_key_in_several_tenants),
         T(key_like_an_id),
         T(export_of_one),
         T(export_of_one_as_a_database),

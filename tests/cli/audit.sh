@@ -170,6 +170,28 @@ has out "order-1"
 hasnt out "patient-42"
 try 0 export --format jsonl "$work/nobody.jsonl" --tenant nobody
 has err 'note: Tenant "nobody" has no entry in the journal'
+# One key in two tenants: without --tenant, each event says whose it is.
+try 0 hold bed-13 --for patient-43 --duration 15m --key order-1 --tenant clinic
+try 0 claim begin order-2 --payload 1 --tenant clinic
+try 0 claim begin order-2 --payload 1 --tenant lab
+try 0 trace order-1
+has out 'events in 2 tenants'
+has out '  the default tenant: place_hold by key "order-1" answered ok'
+has out '  tenant "clinic": place_hold by key "order-1" answered ok'
+has out ', the default tenant: bound until'
+has out ', tenant "clinic": bound until'
+try 0 trace order-1 --json
+json 'j.tenants.length === 2 && j.tenants[1].tenant === "clinic" && j.tenants[1].events === 1'
+json 'new Set(j.events.map(e => e.tenant)).size === 2'
+try 0 trace order-2
+has out '  tenant "clinic": claim begin: started'
+has out '  tenant "lab": claim begin: started'
+try 0 trace order-1 --tenant clinic
+has out 'Key "order-1" of tenant "clinic": 1 event'
+try 0 trace "$theirs"
+has out "Hold $theirs of tenant \"clinic\": 1 event"
+try 0 trace order-1 --tenant ''
+hasnt out tenant
 for what in "audit" "trace x" "export --format jsonl -"; do
   # shellcheck disable=SC2086
   try 1 $what --tenant "$(printf 'x%.0s' $(seq 65))"
