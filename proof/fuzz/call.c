@@ -197,12 +197,12 @@ static void decode(const struct hf_call *call, const struct hf_api_input *in)
     struct hf_api_fault why = { "" };
     struct hf_request request = { .action = 0 };
     struct hf_query query;
-    unsigned choice;
+    struct hf_api_wishes wishes;
     enum hf_status status;
     switch (call->kind) {
     case HF_CALL_DO: status = hf_api_decode(call, in, &arena, &request, &why); break;
     case HF_CALL_LIST: status = hf_api_decode_list(call, in, &arena, &query, &why); break;
-    default: status = hf_api_decode_other(call, in, &arena, &choice, &why);
+    default: status = hf_api_decode_other(call, in, &arena, &wishes, &why);
     }
     if (status != HF_OK) {
         refused(status, &why);

@@ -183,6 +183,13 @@ static const struct hf_call_field claim_list_fields[] = {
       IN_QUERY(prefix) },
 };
 
+static const struct hf_call_field audit_fields[] = {
+    { "expect_head", TEXT, false, NULL,
+      "the hash of a batch that was noted earlier, in 64 hexadecimal digits: the verdict is "
+      "violations unless it is in the chain; with an auth file, only for operators",
+      BY_FUNCTION },
+};
+
 static const struct hf_call_field export_fields[] = {
     { "format", CHOICE, false, "jsonl|sqlite", "default: jsonl", BY_FUNCTION },
 };
@@ -312,7 +319,7 @@ const struct hf_call hf_calls[] = {
       .help = "Show the first answer of the request with this key. For the key of a claim, show "
               "the claim as it is now." },
     { GET("/v1/audit"), OTHER(HF_CALL_AUDIT, HF_ROLE_READ), .answers = "audit",
-      .help = "Check every invariant over the stored records." },
+      FIELDS(audit_fields), .help = "Check every invariant over the stored records." },
     { GET("/v1/head"), OTHER(HF_CALL_HEAD, HF_ROLE_READ), .answers = "head", REFUSES(HF_NOT_KNOWN),
       .help = "The newest batch: note its hash outside of the store, for a later audit. With an "
               "auth file, only for operators." },

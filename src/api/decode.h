@@ -37,10 +37,16 @@ enum hf_status hf_api_decode_list(const struct hf_call *call, const struct hf_ap
                                   struct hf_arena *arena, struct hf_query *out,
                                   struct hf_api_fault *why);
 
-/* The same for the query of any other GET. choice: out, the choice that was given for its one field
- * (the format of an export: 0 is jsonl, 1 is sqlite), 0 if none. */
+/* What the query of any other GET says; all zero if nothing. */
+struct hf_api_wishes {
+    unsigned format; /* of an export: 0 is jsonl, 1 is sqlite */
+    bool has_head;   /* of an audit: the hash of a batch that must be in the chain */
+    uint8_t head[HF_DIGEST_SIZE];
+};
+
+/* The same for the query of any other GET. */
 enum hf_status hf_api_decode_other(const struct hf_call *call, const struct hf_api_input *in,
-                                   struct hf_arena *arena, unsigned *choice,
+                                   struct hf_arena *arena, struct hf_api_wishes *out,
                                    struct hf_api_fault *why);
 
 /* The same for one line of a bulk request: {"op":"place_hold","key":"k1", ... the call's fields,

@@ -138,13 +138,20 @@ enum hf_status hf_api_decode_list(const struct hf_call *call, const struct hf_ap
 }
 
 enum hf_status hf_api_decode_other(const struct hf_call *call, const struct hf_api_input *in,
-                                   struct hf_arena *arena, unsigned *choice,
+                                   struct hf_arena *arena, struct hf_api_wishes *out,
                                    struct hf_api_fault *why)
 {
     struct hf_decoding d = { .call = call, .why = why, .r = { .arena = arena } };
+    *out = (struct hf_api_wishes){ .format = 0 };
     enum hf_status status = no_body(&d, in);
     if (status == HF_OK)
         status = hf_decode_query(&d, in->query, call->field_count);
-    *choice = (unsigned)d.got[0].number;
-    return status;
+    if (status != HF_OK || !d.got[0].given)
+        return status;
+    out->format = (unsigned)d.got[0].number;
+    out->has_head = call->kind == HF_CALL_AUDIT;
+    if (out->has_head && !hf_api_digest(d.got[0].text, out->head))
+        return hf_decode_refuse(why, "%s: expected the 64 hexadecimal digits of a hash.",
+                                call->fields[0].name);
+    return HF_OK;
 }

@@ -33,10 +33,6 @@ int hf_cmd_audit(struct hf_cli *cli)
     }
     if (expected)
         options.expect_head = head;
-    if (hf_cli_remote(cli) && expected) {
-        hf_cli_error(cli, "--expect-head needs the records themselves: use --data or --postgres");
-        return HF_EXIT_USAGE;
-    }
     if (hf_cli_remote(cli))
         return hf_cli_remote_audit(cli);
     const char *directory = hf_cli_records(cli, &options.postgres, &code);

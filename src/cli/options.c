@@ -123,7 +123,7 @@ const struct hf_cli_option hf_cli_options[HF_OPT_COUNT] = {
                             "it does not exist" },
     [HF_OPT_EXPECT_HEAD] = { "expect-head", "HASH", NULL, NULL,
                              "fail unless a batch with this hash is in the chain: one that was "
-                             "noted earlier (not with --server)" },
+                             "noted earlier" },
     [HF_OPT_SEED] = { "seed", "N", NULL, NULL,
                       "the first seed (1; with --record, the one after the last recorded)" },
     [HF_OPT_SEEDS] = { "seeds", "N", NULL, NULL, "how many seeds, one after the other (1)" },

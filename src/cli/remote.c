@@ -259,7 +259,8 @@ static enum hf_cli_exit judged(struct hf_cli *cli, const struct hf_client_call *
 }
 
 /* Request the report, as JSON or as text, and print it. */
-static enum hf_cli_exit report(struct hf_cli *cli, enum hf_call_kind kind, struct hf_bytes name)
+static enum hf_cli_exit report(struct hf_cli *cli, enum hf_call_kind kind, struct hf_bytes name,
+                               const char *query)
 {
     struct hf_client_call call;
     struct hf_client_answer answer = { .head = { .status = 0 } };
@@ -267,7 +268,7 @@ static enum hf_cli_exit report(struct hf_cli *cli, enum hf_call_kind kind, struc
     enum hf_cli_exit code = hf_cli_remote_open(cli);
     if (code != HF_EXIT_DONE)
         return code;
-    if (hf_client_encode_other(kind, name, "", &call, &why) != HF_OK) {
+    if (hf_client_encode_other(kind, name, query, &call, &why) != HF_OK) {
         hf_cli_close(cli, false);
         return unsendable(cli, &why);
     }
@@ -291,7 +292,11 @@ static enum hf_cli_exit report(struct hf_cli *cli, enum hf_call_kind kind, struc
 
 enum hf_cli_exit hf_cli_remote_audit(struct hf_cli *cli)
 {
-    return report(cli, HF_CALL_AUDIT, hf_mem(NULL, 0));
+    const char *head = cli->values[HF_OPT_EXPECT_HEAD]; /* hexadecimal digits, checked before */
+    char query[2 * HF_DIGEST_SIZE + 16] = "";
+    if (head)
+        snprintf(query, sizeof query, "expect_head=%s", head);
+    return report(cli, HF_CALL_AUDIT, hf_mem(NULL, 0), query);
 }
 
 enum hf_cli_exit hf_cli_remote_trace(struct hf_cli *cli)
@@ -300,5 +305,5 @@ enum hf_cli_exit hf_cli_remote_trace(struct hf_cli *cli)
         return hf_cli_refuse(
             cli, (enum hf_action)0, HF_NOT_KNOWN,
             "No hold or key \"\" is in the journal. Check the spelling and the store.");
-    return report(cli, HF_CALL_TRACE, hf_str(cli->args[0]));
+    return report(cli, HF_CALL_TRACE, hf_str(cli->args[0]), "");
 }

@@ -56,8 +56,8 @@ HF_MUST_USE enum hf_status hf_client_encode(const struct hf_request *request,
 /* The same for a page of holds or claims. */
 HF_MUST_USE enum hf_status hf_client_encode_list(const struct hf_query *query,
                                                  struct hf_client_call *call, struct hf_error *why);
-/* The same for any other GET. name: the variable part of its path, if it has one. query: static, ""
- * or "format=jsonl". */
+/* The same for any other GET. name: the variable part of its path, if it has one. query: borrowed,
+ * "" or such as "format=jsonl". */
 HF_MUST_USE enum hf_status hf_client_encode_other(enum hf_call_kind kind, struct hf_bytes name,
                                                   const char *query, struct hf_client_call *call,
                                                   struct hf_error *why);

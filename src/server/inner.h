@@ -60,9 +60,9 @@ struct hf_work {
     const char *verdict;      /* of an audit or an export, static: "ok", "violations", "damaged" */
     int file;                 /* -1, or owned: the export */
     uint64_t file_size;
-    unsigned choice;   /* the format of an export */
-    unsigned worker;   /* the number of the thread of slow.c */
-    uint32_t timeline; /* of the database, before anything is read */
+    struct hf_api_wishes wishes; /* of an audit or an export */
+    unsigned worker;             /* the number of the thread of slow.c */
+    uint32_t timeline;           /* of the database, before anything is read */
     struct hf_work *next_slow;
 };
 

@@ -158,11 +158,26 @@ static void records_fail(struct hf_work *work, enum hf_status status, const stru
                               : NULL);
 }
 
+/* The chain is over the batches of all tenants, so its heads are not for one tenant. False after
+ * refusing. */
+static bool head_expected(struct hf_work *work, struct hf_audit_options *options)
+{
+    options->expect_head = work->wishes.head;
+    if (!options->has_tenant)
+        return true;
+    hf_work_refuse(work, 403, "forbidden", "Not allowed",
+                   "expect_head is for the audit of the whole store. Use the credential of an "
+                   "operator, or leave it out.");
+    return false;
+}
+
 void hf_slow_audit(struct hf_work *work)
 {
     struct hf_audit_options options = { .has_tenant = sees_one_tenant(work),
                                         .tenant = tenant_of(work),
                                         .elsewhere = true };
+    if (work->wishes.has_head && !head_expected(work, &options))
+        return;
     const char *dir = records_of(work, &options.postgres);
     options.timeline = work->timeline;
     struct hf_audit_report report = { .verdict = HF_AUDIT_OK };
@@ -270,7 +285,7 @@ static void export_make(struct hf_work *work)
 {
     static const enum hf_audit_format formats[] = { HF_AUDIT_JSONL, HF_AUDIT_SQLITE };
     static const char *const types[] = { "application/x-ndjson", "application/vnd.sqlite3" };
-    struct hf_audit_export_options options = { .format = formats[work->choice],
+    struct hf_audit_export_options options = { .format = formats[work->wishes.format],
                                                .has_tenant = sees_one_tenant(work),
                                                .tenant = tenant_of(work) };
     struct hf_error why = { .status = HF_OK };
@@ -295,7 +310,7 @@ static void export_make(struct hf_work *work)
         export_open(work, path);
     unlink(path);
     work->verdict = code == 1 ? "damaged" : "ok";
-    work->content_type = types[work->choice];
+    work->content_type = types[work->wishes.format];
 }
 
 /* Make an export, if the tenant may have one more. It counts until the file is closed: by the HTTP
@@ -315,7 +330,7 @@ void hf_slow_export(struct hf_work *work)
 static bool query_read(struct hf_work *work)
 {
     enum hf_status st = hf_api_decode_other(work->match.call, &work->input, &work->x->arena,
-                                            &work->choice, &work->fault);
+                                            &work->wishes, &work->fault);
     if (st == HF_OK)
         return true;
     hf_work_fail(work, (enum hf_action)0, st, st == HF_INVALID_REQUEST ? work->fault.detail : NULL);

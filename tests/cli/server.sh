@@ -339,6 +339,16 @@ both 1 trace nobody
 both 1 trace ''
 try 1 trace nobody --server "$url" --json
 json 'j.code === "not-known" && j.status === 404'
+try 0 audit --server "$url" --json
+head=$(node -p 'JSON.parse(require("fs").readFileSync("out")).journal.chain_head')
+try 0 audit --server "$url" --expect-head "$head"
+has out "The expected head is in the chain."
+try 0 audit --server "$url" --expect-head "$head" --json
+json 'j.verdict === "ok" && j.expected_head_found'
+try 1 audit --server "$url" --expect-head "${head//[0-9]/a}"
+has out "MISSING HEAD: no batch has the expected hash."
+both 2 audit --expect-head x
+has remote.err "the 64 hexadecimal digits of a hash"
 try 0 trace k1 --server "$url" --json
 json 'j.kind === "key" && j.found && j.events.length === 1'
 for side in "--data $work/remote" "--server $url"; do # the same store, by its files and by the server
@@ -497,6 +507,8 @@ json 'j.holds.length === 1'
 HOLDFAST_CREDENTIAL_FILE=other-credential try 0 list --server "$url" --json # another tenant sees nothing of it
 json 'j.holds.length === 0'
 try 1 trace k1 --server "$url" --credential-file other-credential
+try 1 audit --server "$url" --credential-file credential --expect-head "$(printf '0%.0s' {1..64})"
+has err "forbidden: expect_head is for the audit of the whole store. Use the credential of an operator"
 try 1 export --format jsonl "$work/theirs" --server "$url" --credential-file credential
 has err "forbidden"
 checks=$((checks + 1))
@@ -514,6 +526,23 @@ done
 try 2 list --server "$url" --credential-file credential --tenant acme
 # Neither arguments nor messages show the credential.
 for file in out err; do hasnt $file acme-writes; done
+unserve
+
+# One key of two tenants: an operator sees whose each event is.
+(
+  umask 077
+  line '*' operator op >>auth
+)
+serve --data "$work/shared" --auth-file auth
+HOLDFAST_CREDENTIAL=other-rules try 0 hold b --for c --duration 1m --key k1 --server "$url"
+HOLDFAST_CREDENTIAL=op try 0 trace k1 --server "$url"
+has out "events in 2 tenants"
+has out '  tenant "acme": place_hold by key "k1" answered ok'
+has out '  tenant "other": place_hold by key "k1" answered ok'
+HOLDFAST_CREDENTIAL=op try 0 trace k1 --server "$url" --json
+json 'j.tenants.map(t => t.tenant).join() === "acme,other" && j.tenants.every(t => t.events === 1 && t.summary)'
+HOLDFAST_CREDENTIAL=acme-reads try 0 trace k1 --server "$url" --json
+json 'j.events.length === 1 && !("tenants" in j)'
 unserve
 
 # ---- TLS ----

@@ -566,6 +566,16 @@ static void the_whole_is_for_operators(void **state)
     assert_true(reply_has(&op.got, "\"chain_head\":\""));
     assert_int_equal(talk(&op, "GET /v1/head", NULL, NULL), 200);
     assert_true(reply_has(&op.got, "\"hash\":\""));
+    char head[80];
+    snprintf(head, sizeof head, "%s", reply_text(&op.got, "hash"));
+    assert_int_equal(talkf(&op, NULL, NULL, "GET /v1/audit?expect_head=%s", head), 200);
+    assert_true(reply_has(&op.got, "\"verdict\":\"ok\""));
+    assert_true(reply_has(&op.got, "\"expected_head_found\":true"));
+    head[0] = head[0] == '0' ? '1' : '0';
+    assert_int_equal(talkf(&op, NULL, NULL, "GET /v1/audit?expect_head=%s", head), 200);
+    assert_true(reply_has(&op.got, "\"verdict\":\"violations\""));
+    talkf(&t[BETA], NULL, NULL, "GET /v1/audit?expect_head=%s", head);
+    talk_refused(&t[BETA], 403, "forbidden");
     talk(&t[BETA], "GET /v1/head", NULL, NULL);
     talk_refused(&t[BETA], 403, "forbidden");
     assert_int_equal(talk(&op, "GET /v1/export", NULL, NULL), 200);

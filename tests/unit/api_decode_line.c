@@ -376,15 +376,35 @@ static void test_export(void **state)
         { "/v1/audit", 0 },  { "/v1/trace/%ff", 0 },           { "/metrics?", 0 }
     };
     for (size_t i = 0; i < sizeof fine / sizeof *fine; i++) {
-        decoded.choice = 77;
+        decoded.wishes.format = 77;
+        decoded.wishes.has_head = true;
         assert_int_equal(decode_bytes(GET, fine[i].target, NULL, hf_mem(NULL, 0)), HF_OK);
-        assert_int_equal(decoded.choice, fine[i].choice);
+        assert_int_equal(decoded.wishes.format, fine[i].choice);
+        assert_false(decoded.wishes.has_head);
     }
     list_refused("/v1/export?format=xml", "format: expected one of jsonl, sqlite.");
     list_refused("/v1/export?format=", "format: expected one of jsonl, sqlite.");
     list_refused("/v1/export?format=jsonl&format=sqlite",
                  "format: it is given twice; give it once.");
     list_refused("/v1/export?x=1", "Unknown query parameter \"x\". This call takes format.");
+}
+
+#define HASH "0123456789abcdef0123456789ABCDEF0123456789abcdef0123456789abcdef"
+
+static void test_audit(void **state)
+{
+    (void)state;
+    assert_int_equal(decode_bytes(GET, "/v1/audit?expect_head=" HASH, NULL, hf_mem(NULL, 0)),
+                     HF_OK);
+    assert_true(decoded.wishes.has_head);
+    assert_int_equal(decoded.wishes.head[1], 0x23);
+    assert_int_equal(decoded.wishes.head[15], 0xef);
+    list_refused("/v1/audit?expect_head=" HASH "0",
+                 "expect_head: expected the 64 hexadecimal digits of a hash.");
+    list_refused("/v1/audit?expect_head=",
+                 "expect_head: expected the 64 hexadecimal digits of a hash.");
+    list_refused("/v1/audit?head=" HASH,
+                 "Unknown query parameter \"head\". This call takes expect_head.");
 }
 
 int main(void)
@@ -401,6 +421,7 @@ int main(void)
         cmocka_unit_test(test_other_lists),
         cmocka_unit_test(test_cursors_come_back),
         cmocka_unit_test(test_export),
+        cmocka_unit_test(test_audit),
     };
     return cmocka_run_group_tests(tests, NULL, decode_end);
 }

@@ -14,7 +14,7 @@ struct decoded {
     struct hf_arena arena;
     struct hf_request request;
     struct hf_query query;
-    unsigned choice;
+    struct hf_api_wishes wishes;
     struct hf_api_fault why;
     enum hf_status status;
 };
@@ -63,7 +63,7 @@ static inline enum hf_status decode_bytes(enum hf_http_method method, const char
         break;
     default:
         decoded.status =
-            hf_api_decode_other(match.call, &in, &decoded.arena, &decoded.choice, &decoded.why);
+            hf_api_decode_other(match.call, &in, &decoded.arena, &decoded.wishes, &decoded.why);
     }
     return decoded.status;
 }
