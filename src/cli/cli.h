@@ -49,6 +49,8 @@ struct hf_cli {
     bool seen;          /* a guard answered that it has seen the identity */
     hf_time server_now; /* the server's clock at its last answer, in whole seconds; 0: unknown */
     struct hf_cli_progress progress;
+    /* NULL, or gets every error message, each with a line end, instead of stderr; borrowed */
+    struct hf_buffer *heard;
 };
 
 /* ---- session.c ---- */

@@ -13,18 +13,21 @@
 #define CHANGES \
     (FILES | BIT(TENANT) | BIT(IDEMPOTENCY_WINDOW) | BIT(TOKEN_MAX_LENGTH) | BIT(REGISTRY))
 
+#define SERVES                                                                                    \
+    (BIT(LISTEN) | BIT(THREADS) | BIT(AUTH_FILE) | BIT(TLS_CERT) | BIT(TLS_KEY) | BIT(MAX_BODY) | \
+     BIT(MAX_CONNECTIONS) | BIT(TENANT_CONNECTIONS) | BIT(TENANT_RATE) | BIT(MEMORY_MAX) |        \
+     BIT(TENANT_MEMORY_MAX) | BIT(TENANT_RECORDS_MAX) | BIT(LOG) | BIT(LOG_KEYS) |                \
+     BIT(LOG_DUPLICATES) | BIT(SANDBOX))
+#define STORES (KEPT | BIT(IDEMPOTENCY_WINDOW) | BIT(TOKEN_MAX_LENGTH) | BIT(REGISTRY))
+
 #define KEYED_REFUSALS "invalid-request, token-collision"
 
 const struct hf_cli_command hf_cli_commands[] = {
     { .name = "serve",
       .run = hf_cmd_serve,
       .args = "",
-      .options = BIT(CONFIG) | BIT(LISTEN) | BIT(THREADS) | BIT(AUTH_FILE) | BIT(TLS_CERT) |
-                 BIT(TLS_KEY) | BIT(MAX_BODY) | BIT(MAX_CONNECTIONS) | BIT(TENANT_CONNECTIONS) |
-                 BIT(TENANT_RATE) | BIT(MEMORY_MAX) | BIT(TENANT_MEMORY_MAX) |
-                 BIT(TENANT_RECORDS_MAX) | BIT(LOG) | BIT(LOG_KEYS) | BIT(LOG_DUPLICATES) |
-                 BIT(SANDBOX) | BIT(WELCOME),
-      .globals = KEPT | BIT(IDEMPOTENCY_WINDOW) | BIT(TOKEN_MAX_LENGTH) | BIT(REGISTRY) | BIT(HELP),
+      .options = BIT(CONFIG) | BIT(WELCOME) | SERVES,
+      .globals = STORES | BIT(HELP),
       .summary = "run the server: answer over HTTP",
       .about = "Opens the store and answers over HTTP. SIGTERM stops the server after it has "
                "finished the requests in progress. When it is ready, the first line on stdout "
@@ -34,6 +37,27 @@ const struct hf_cli_command hf_cli_commands[] = {
                "the file.",
       .example = "  $ holdfast serve --data ./holdfast-data\n"
                  "  holdfast: listening on http://127.0.0.1:4653\n",
+      .refusals = NULL },
+    { .name = "check-config",
+      .run = hf_cmd_check_config,
+      .args = "FILE",
+      .args_min = 1,
+      .args_max = 1,
+      .options = SERVES,
+      .globals = STORES | PLAIN,
+      .checks = true,
+      .summary = "check a config file of serve, without starting a server",
+      .about = "Reads FILE as serve --config FILE would, and reports every mistake at once, with "
+               "its line, what was found and what is expected. Also looks at what is named there: "
+               "the auth file, the certificate and its key, the address, the store's directory. "
+               "If there is no mistake, prints what is in force. Options that are given win over "
+               "the file, as with serve; environment variables are not used. Opens no store and "
+               "no port, and changes nothing.",
+      .example = "  $ holdfast check-config holdfast.conf\n"
+                 "  holdfast: holdfast.conf:3: threads: \"0\" is invalid; expected: a whole\n"
+                 "  number from 1 to 64\n"
+                 "  holdfast: holdfast.conf:7: \"0.0.0.0:4653\" is not a loopback address: ...\n"
+                 "  holdfast: holdfast.conf has 2 mistakes\n",
       .refusals = NULL },
     { .name = "hold",
       .run = hf_cmd_hold,

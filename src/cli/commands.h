@@ -16,6 +16,9 @@ struct hf_cli_command {
     hf_cli_set globals;  /* the global options that it uses */
     bool raw;   /* the command parses its options itself: all words after its name are arguments */
     bool keyed; /* it takes an idempotency key */
+    /* It checks what `serve` would read: it opens no store and uses no environment variables, and
+     * exits with 2 if it finds a mistake. */
+    bool checks;
     bool names_tenant;    /* a server's operator may name the tenant with --tenant */
     const char *summary;  /* half a line */
     const char *about;    /* a paragraph or two */
@@ -32,6 +35,7 @@ const struct hf_cli_command *hf_cli_command_find(const char *name);
 const struct hf_cli_command *hf_cli_command_nearest(const char *name);
 
 int hf_cmd_serve(struct hf_cli *cli);
+int hf_cmd_check_config(struct hf_cli *cli);
 int hf_cmd_hold(struct hf_cli *cli);
 int hf_cmd_confirm(struct hf_cli *cli);
 int hf_cmd_release(struct hf_cli *cli);

@@ -118,14 +118,15 @@ static const char *file_read(const char *path, char *text, size_t *size)
     return wrong;
 }
 
-bool hf_cli_config_load(struct hf_cli *cli, const char *path)
+static char file_text[HF_CLI_CONFIG_MAX + 1]; /* owns the values until the program ends */
+
+/* Read the file into file_text. False after an error message. */
+static bool loading_begin(struct loading *l, struct hf_cli *cli, const char *path, size_t *size)
 {
-    static char text[HF_CLI_CONFIG_MAX + 1]; /* owns the values until the program ends */
     const hf_cli_set never = HF_OPT_BIT(HELP) | HF_OPT_BIT(CONFIG);
-    struct loading l = { cli, (cli->command->options | cli->command->globals) & ~never, { 0 } };
-    struct hf_cli_config_refusal refusal;
-    size_t size = 0;
-    const char *wrong = file_read(path, text, &size);
+    const char *wrong = file_read(path, file_text, size);
+    *l = (struct loading){ .cli = cli,
+                           .known = (cli->command->options | cli->command->globals) & ~never };
     if (wrong) {
         struct hf_buffer name = { 0 };
         hf_cli_add_quoted(&name, hf_str(path));
@@ -134,7 +135,40 @@ bool hf_cli_config_load(struct hf_cli *cli, const char *path)
         return false;
     }
     cli->config = path;
-    if (hf_cli_config_parse(text, size, setting_take, &l, &refusal))
+    return true;
+}
+
+bool hf_cli_config_load(struct hf_cli *cli, const char *path)
+{
+    struct loading l;
+    struct hf_cli_config_refusal refusal;
+    size_t size = 0;
+    if (!loading_begin(&l, cli, path, &size))
+        return false;
+    if (hf_cli_config_parse(file_text, size, setting_take, &l, &refusal))
         return true;
     return refusal.line && refuse(&l, refusal.line, refusal.what, NULL, NULL);
+}
+
+/* ---- All mistakes ---- */
+
+static void each_take(void *arg, const struct hf_cli_setting *s)
+{
+    (void)setting_take(arg, s);
+}
+
+static void malformed_refuse(void *arg, const struct hf_cli_config_refusal *refusal)
+{
+    (void)refuse(arg, refusal->line, refusal->what, NULL, NULL);
+}
+
+bool hf_cli_config_check(struct hf_cli *cli, const char *path)
+{
+    struct loading l;
+    struct hf_cli_config_sink sink = { each_take, malformed_refuse, &l };
+    size_t size = 0;
+    if (!loading_begin(&l, cli, path, &size))
+        return false;
+    hf_cli_config_parse_all(file_text, size, &sink);
+    return true;
 }

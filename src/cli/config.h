@@ -26,6 +26,9 @@ struct hf_cli;
  * which line is wrong and why, or why the file cannot be read. May be called once in a run: the
  * values live until the program ends. path: borrowed, until then. */
 bool hf_cli_config_load(struct hf_cli *cli, const char *path);
+/* hf_cli_config_check: the same, but report every mistake, and set what is right. The file is read
+ * as `holdfast serve` reads it: cli->command is that command. False if it cannot be read. */
+bool hf_cli_config_check(struct hf_cli *cli, const char *path);
 
 struct hf_buffer;
 
@@ -52,5 +55,14 @@ struct hf_cli_config_refusal {
 bool hf_cli_config_parse(char *text, size_t size,
                          bool (*each)(void *arg, const struct hf_cli_setting *setting), void *arg,
                          struct hf_cli_config_refusal *refusal);
+
+struct hf_cli_config_sink {
+    void (*each)(void *arg, const struct hf_cli_setting *setting);
+    void (*malformed)(void *arg, const struct hf_cli_config_refusal *refusal);
+    void *arg;
+};
+
+/* hf_cli_config_parse_all: the same, but every line is read, also after a malformed one. */
+void hf_cli_config_parse_all(char *text, size_t size, const struct hf_cli_config_sink *sink);
 
 #endif

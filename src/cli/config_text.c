@@ -83,29 +83,60 @@ static const char *line_parse(char *line, struct hf_cli_setting *setting)
     return *value == '"' ? quoted_parse(value) : bare_parse(value);
 }
 
+struct lines {
+    char *at, *end;
+    unsigned number; /* of the line that was read last */
+};
+
+/* Read the next line. setting: out; its name is NULL if the line has none. what: out, NULL or what
+ * is wrong with it. False at the end of the text. */
+static bool line_next(struct lines *l, struct hf_cli_setting *setting, const char **what)
+{
+    char *line = l->at, *stop;
+    if (line >= l->end)
+        return false;
+    stop = memchr(line, '\n', (size_t)(l->end - line));
+    stop = stop ? stop : l->end;
+    l->at = stop + 1;
+    if (stop > line && stop[-1] == '\r')
+        stop--;
+    *stop = '\0';
+    *setting = (struct hf_cli_setting){ .line = ++l->number };
+    *what = line_check(line, (size_t)(stop - line));
+    if (!*what)
+        *what = line_parse(line, setting);
+    return true;
+}
+
 bool hf_cli_config_parse(char *text, size_t size,
                          bool (*each)(void *arg, const struct hf_cli_setting *setting), void *arg,
                          struct hf_cli_config_refusal *refusal)
 {
-    struct hf_cli_setting setting = { .line = 0 };
+    struct lines lines = { .at = text, .end = text + size };
+    struct hf_cli_setting setting;
+    const char *what;
     *refusal = (struct hf_cli_config_refusal){ 0 };
-    for (char *p = text, *next; p < text + size; p = next) {
-        char *stop = memchr(p, '\n', (size_t)(text + size - p));
-        stop = stop ? stop : text + size;
-        next = stop + 1;
-        if (stop > p && stop[-1] == '\r')
-            stop--;
-        *stop = '\0';
-        setting.line++;
-        refusal->what = line_check(p, (size_t)(stop - p));
-        if (!refusal->what)
-            refusal->what = line_parse(p, &setting);
-        if (refusal->what) {
-            refusal->line = setting.line;
+    while (line_next(&lines, &setting, &what)) {
+        if (what) {
+            *refusal = (struct hf_cli_config_refusal){ setting.line, what };
             return false;
         }
         if (setting.name && !each(arg, &setting))
             return false;
     }
     return true;
+}
+
+void hf_cli_config_parse_all(char *text, size_t size, const struct hf_cli_config_sink *sink)
+{
+    struct lines lines = { .at = text, .end = text + size };
+    struct hf_cli_setting setting;
+    const char *what;
+    while (line_next(&lines, &setting, &what)) {
+        const struct hf_cli_config_refusal refusal = { setting.line, what };
+        if (what)
+            sink->malformed(sink->arg, &refusal);
+        else if (setting.name)
+            sink->each(sink->arg, &setting);
+    }
 }

@@ -83,8 +83,9 @@ static void exits_list(FILE *to, const struct hf_cli_command *c)
         fputs("  1  ", to);
         wrap(to, c->refusals, 5, 5);
     }
-    fputs("  2  the command line is wrong\n", to);
-    bool store = (c->globals & HF_OPT_BIT(DATA)) || c->raw,
+    fprintf(to, "  2  the command line is wrong%s\n",
+            c->checks ? ", or the file has mistakes" : "");
+    bool store = ((c->globals & HF_OPT_BIT(DATA)) || c->raw) && !c->checks,
          server = c->globals & HF_OPT_BIT(SERVER);
     if (store)
         fprintf(to,
@@ -116,7 +117,7 @@ void hf_cli_help_short(FILE *to)
           "Retry-safe writes: receive the same request twice, act once.\n\n",
           to);
     for (size_t i = 0; i < hf_cli_command_count; i++)
-        fprintf(to, "  %-9s  %s\n", hf_cli_commands[i].name, hf_cli_commands[i].summary);
+        fprintf(to, "  %-12s  %s\n", hf_cli_commands[i].name, hf_cli_commands[i].summary);
     fputs("\nholdfast help COMMAND shows the help of one command.\n", to);
 }
 

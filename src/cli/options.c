@@ -424,10 +424,11 @@ bool hf_cli_parse(struct hf_cli *cli, int argc, char **argv)
     }
     if (cli->values[HF_OPT_HELP])
         return true;
-    environment_take(cli);
     if (!cli->command) {
         hf_cli_error(cli, "no command given; see: holdfast help");
         return false;
     }
+    if (!cli->command->checks)
+        environment_take(cli);
     return complete(cli) && hf_cli_flag(cli, HF_OPT_JSON, &cli->json);
 }

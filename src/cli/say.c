@@ -18,9 +18,15 @@ __attribute__((format(printf, 3, 0))) static void say(const struct hf_cli *cli, 
 
 void hf_cli_error(const struct hf_cli *cli, const char *format, ...)
 {
+    char line[2048];
     va_list args;
     va_start(args, format);
-    say(cli, "holdfast: ", format, args);
+    if (cli->heard) {
+        vsnprintf(line, sizeof line, format, args);
+        hf_buffer_printf(cli->heard, "%s\n", line);
+    } else {
+        say(cli, "holdfast: ", format, args);
+    }
     va_end(args);
 }
 

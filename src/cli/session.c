@@ -217,13 +217,15 @@ bool hf_cli_store_options(struct hf_cli *cli, struct hf_options *options)
 {
     uint64_t length = 0;
     unsigned registry = 0;
-    if (!hf_cli_duration(cli, HF_OPT_IDEMPOTENCY_WINDOW, &options->idempotency_window_ms) ||
-        !hf_cli_number(cli, HF_OPT_TOKEN_MAX_LENGTH, (struct hf_cli_range){ 1, HF_TOKEN_MAX },
-                       &length) ||
-        !hf_cli_choice(cli, HF_OPT_REGISTRY, &registry))
+    bool good = hf_cli_duration(cli, HF_OPT_IDEMPOTENCY_WINDOW, &options->idempotency_window_ms);
+    if (good && cli->values[HF_OPT_IDEMPOTENCY_WINDOW] && options->idempotency_window_ms == 0)
+        good = hf_cli_unfit(cli, HF_OPT_IDEMPOTENCY_WINDOW, "at least 1ms, such as 24h");
+    good = hf_cli_number(cli, HF_OPT_TOKEN_MAX_LENGTH, (struct hf_cli_range){ 1, HF_TOKEN_MAX },
+                         &length) &&
+           good;
+    good = hf_cli_choice(cli, HF_OPT_REGISTRY, &registry) && good;
+    if (!good) /* every mistake was reported */
         return false;
-    if (cli->values[HF_OPT_IDEMPOTENCY_WINDOW] && options->idempotency_window_ms == 0)
-        return hf_cli_unfit(cli, HF_OPT_IDEMPOTENCY_WINDOW, "at least 1ms, such as 24h");
     if (options->no_create) { /* a read-only command changes no setting */
         options->idempotency_window_ms = 0;
         return !configures(cli);

@@ -137,9 +137,11 @@ static bool kept_fits(const struct hf_cli *cli)
     const char *conninfo = hf_cli_postgres(cli);
     if (conninfo && hf_conninfo_check(conninfo, &why) != HF_OK)
         return misplaced(cli, HF_OPT_POSTGRES, why.text);
-    return !conninfo ||
-           (tables_fit(cli, HF_OPT_MEMORY_MAX) && tables_fit(cli, HF_OPT_TENANT_MEMORY_MAX) &&
-            tables_fit(cli, HF_OPT_TENANT_RECORDS_MAX));
+    if (!conninfo)
+        return true;
+    bool good = tables_fit(cli, HF_OPT_MEMORY_MAX);
+    good = tables_fit(cli, HF_OPT_TENANT_MEMORY_MAX) && good;
+    return tables_fit(cli, HF_OPT_TENANT_RECORDS_MAX) && good;
 }
 
 bool hf_cli_remote(const struct hf_cli *cli)

@@ -56,15 +56,31 @@ static struct hf_http_thread *thread_new(struct hf_http_server *s)
 
 /* ---- The server ---- */
 
+static enum hf_status address_read(const char *listen, struct hf_address *address,
+                                   struct hf_error *why)
+{
+    if (hf_address_parse(listen, address))
+        return HF_OK;
+    return say(why, HF_INVALID_REQUEST, listen,
+               "expected an address and a port, such as 127.0.0.1:4653 or [::1]:4653; port 0 means "
+               "any free port");
+}
+
+enum hf_status hf_http_listen_check(const char *listen, bool *loopback, struct hf_error *why)
+{
+    struct hf_address address;
+    enum hf_status status = address_read(listen, &address, why);
+    *loopback = status == HF_OK && hf_address_is_loopback(&address);
+    return status;
+}
+
 enum hf_status hf_http_listen(const struct hf_http_options *options, struct hf_http_server **out,
                               struct hf_error *why)
 {
     struct hf_address address;
     *out = NULL;
-    if (!hf_address_parse(options->listen, &address))
-        return say(why, HF_INVALID_REQUEST, options->listen,
-                   "expected an address and a port, such as 127.0.0.1:4653 or [::1]:4653; port 0 "
-                   "means any free port");
+    if (address_read(options->listen, &address, why) != HF_OK)
+        return HF_INVALID_REQUEST;
     struct hf_http_server *s = calloc(1, sizeof *s);
     if (!s)
         return say(why, HF_NO_MEMORY, options->listen, "out of memory");

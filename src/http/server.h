@@ -166,6 +166,11 @@ struct hf_http_stats {
     uint64_t group_refused;  /* connections refused because their group was full */
 };
 
+/* Is this an address to listen on, and is it loopback? Nothing is bound. listen: borrowed. HF_OK, or
+ * HF_INVALID_REQUEST with `why`. */
+HF_MUST_USE enum hf_status hf_http_listen_check(const char *listen, bool *loopback,
+                                                struct hf_error *why);
+
 /* Bind and listen; nothing is accepted yet. server: out, owned, free with hf_http_free. HF_OK,
  * HF_INVALID_REQUEST (the address), HF_STORAGE_FAILURE (cannot be listened on, no memory for
  * threads). */

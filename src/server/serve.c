@@ -124,6 +124,125 @@ static void reload(struct hf_server *s)
     log_text(s, HF_LOG_INFO, "reloaded", "the auth file and the certificate were reloaded");
 }
 
+/* ---- Checking ---- */
+
+static const char both_needed[] = "TLS needs both --tls-cert and --tls-key",
+                  loopback_needed[] =
+                      "without --auth-file the server listens on loopback addresses only, because "
+                      "every caller would have full access. Give --auth-file FILE, or --listen "
+                      "127.0.0.1:4653";
+
+struct checking {
+    void (*finding)(void *arg, const struct hf_server_finding *finding);
+    void *arg;
+    unsigned mistakes;
+};
+
+static void mistake(struct checking *c, const char *place, const char *sentence)
+{
+    c->mistakes++;
+    c->finding(c->arg, &(struct hf_server_finding){ true, place, sentence });
+}
+
+/* A file that was read: `why` may have a warning. */
+static void warning(const struct checking *c, const char *place, const struct hf_error *why)
+{
+    if (why->text[0])
+        c->finding(c->arg, &(struct hf_server_finding){ false, place, why->text });
+}
+
+/* Can the file be opened? NULL: none was named. */
+static bool opens(struct checking *c, const char *place, const char *path)
+{
+    char text[320];
+    int fd = path ? open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC) : -1;
+    if (fd >= 0)
+        close(fd);
+    if (fd >= 0 || !path)
+        return true;
+    snprintf(text, sizeof text, "%.200s cannot be opened: %s.", path, strerror(errno));
+    mistake(c, place, text);
+    return false;
+}
+
+static void files_check(struct checking *c, const struct hf_server_options *o)
+{
+    struct hf_error why = { .status = HF_OK };
+    struct hf_auth *auth = NULL;
+    struct hf_tls *tls = NULL;
+    if (o->auth_file && hf_auth_load(o->auth_file, &auth, &why) != HF_OK)
+        mistake(c, o->places.auth_file, why.text);
+    else
+        warning(c, o->places.auth_file, &why);
+    hf_auth_drop(auth);
+    why.text[0] = '\0';
+    bool opened = opens(c, o->places.tls_cert, o->tls_cert);
+    opened = opens(c, o->places.tls_key, o->tls_key) && opened;
+    if (!o->tls_cert != !o->tls_key)
+        mistake(c, o->tls_cert ? o->places.tls_cert : o->places.tls_key, both_needed);
+    else if (opened && !load_tls(o, &tls, &why))
+        mistake(c, tls_place(o, &why), why.text);
+    else
+        warning(c, o->places.tls_cert, &why);
+    hf_tls_drop(tls);
+}
+
+static void address_check(struct checking *c, const struct hf_server_options *o)
+{
+    struct hf_error why = { .status = HF_OK };
+    char text[400];
+    bool loopback;
+    if (hf_http_listen_check(o->listen, &loopback, &why) != HF_OK)
+        mistake(c, o->places.listen, why.text);
+    else if (!loopback && !o->auth_file) {
+        snprintf(text, sizeof text, "\"%.100s\" is not a loopback address: %s", o->listen,
+                 loopback_needed);
+        mistake(c, o->places.listen, text);
+    }
+}
+
+/* The directory must be one that this user may use, or one that can be created. */
+static void directory_check(struct checking *c, const struct hf_server_options *o)
+{
+    char copy[4096], missing[160], text[320] = "";
+    struct stat st;
+    if (o->store.postgres || strcmp(o->data, ":memory:") == 0)
+        return;
+    snprintf(copy, sizeof copy, "%s", o->data);
+    const char *parent = dirname(copy);
+    if (stat(o->data, &st) == 0) {
+        if (!S_ISDIR(st.st_mode))
+            snprintf(text, sizeof text, "the store \"%.200s\" is not a directory", o->data);
+        else if (access(o->data, R_OK | W_OK | X_OK) != 0)
+            snprintf(text, sizeof text, "this user cannot read and write the directory \"%.200s\"",
+                     o->data);
+    } else if (errno != ENOENT) {
+        snprintf(text, sizeof text, "the directory \"%.200s\" cannot be read: %s", o->data,
+                 strerror(errno));
+    } else if (hf_filename_missing(o->data, missing, sizeof missing), missing[0]) {
+        snprintf(text, sizeof text,
+                 "cannot create the directory \"%.140s\": the directory \"%s\" does not exist. "
+                 "Create it first",
+                 o->data, missing);
+    } else if (access(parent, W_OK | X_OK) != 0) {
+        snprintf(text, sizeof text, "this user cannot create the directory \"%.200s\": %s", o->data,
+                 strerror(errno));
+    }
+    if (text[0])
+        mistake(c, o->places.data, text);
+}
+
+unsigned hf_server_check(const struct hf_server_options *options,
+                         void (*finding)(void *arg, const struct hf_server_finding *finding),
+                         void *arg)
+{
+    struct checking c = { .finding = finding, .arg = arg };
+    files_check(&c, options);
+    address_check(&c, options);
+    directory_check(&c, options);
+    return c.mistakes;
+}
+
 /* ---- Starting ---- */
 
 /* The sandbox allows the data directory but not its parent, so the directory must exist before. */
@@ -234,7 +353,7 @@ static int prepare(struct hf_server *s)
     };
     if (!o->tls_cert != !o->tls_key)
         return complain(EXIT_USAGE_ERROR, o->tls_cert ? o->places.tls_cert : o->places.tls_key,
-                        "TLS needs both --tls-cert and --tls-key");
+                        both_needed);
     if (o->auth_file && hf_auth_load(o->auth_file, &s->auth, &why) != HF_OK)
         return complain(why.status == HF_NO_MEMORY ? EXIT_STORE : EXIT_USAGE_ERROR,
                         o->places.auth_file, why.text);
@@ -251,10 +370,7 @@ static int prepare(struct hf_server *s)
         return complain(st == HF_INVALID_REQUEST ? EXIT_USAGE_ERROR : EXIT_STORE, o->places.listen,
                         why.text);
     if (!o->auth_file && !hf_http_loopback(s->http))
-        return complain(
-            EXIT_USAGE_ERROR, o->places.listen,
-            "without --auth-file the server listens on loopback addresses only, because every "
-            "caller would have full access. Give --auth-file FILE, or --listen 127.0.0.1:4653");
+        return complain(EXIT_USAGE_ERROR, o->places.listen, loopback_needed);
     s->tenants.connections_max = tenant_connections(s); /* needs the limit from hf_http_listen */
     snprintf(s->url, sizeof s->url, "%s://%s", s->tls ? "https" : "http", hf_http_address(s->http));
     if (o->store.postgres ? !make_temporary(s, &why) : !make_directory(o->data, &why))

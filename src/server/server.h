@@ -41,6 +41,20 @@ struct hf_server_options {
  * stderr); 3 if the store or the address cannot be opened, or the store failed. */
 int hf_server_run(const struct hf_server_options *options);
 
+/* What hf_server_check found: `place` is from hf_server_places, or NULL; `sentence` says what is
+ * wrong. Both are borrowed. */
+struct hf_server_finding {
+    bool is_mistake; /* false: only a warning */
+    const char *place, *sentence;
+};
+
+/* hf_server_check: would hf_server_run get as far as opening the store? Reads the auth file, the
+ * certificate and the key, and looks at the address and the directory. Creates, binds and opens
+ * nothing. finding: called for each mistake and each warning. Returns the number of mistakes. */
+unsigned hf_server_check(const struct hf_server_options *options,
+                         void (*finding)(void *arg, const struct hf_server_finding *finding),
+                         void *arg);
+
 struct hf_buffer;
 
 /* hf_server_lines: append three shell commands, one per line, that show what a retry does on a

@@ -111,7 +111,7 @@ branch() { # of the command, with the groups it names
     /^  asking=\(/ { group = "asking" } /^  kept=\(/ { group = "kept" } /^  look=\(/ { group = "look" } /^  store=\(/ { group = "store" } /^  key=\(/ { group = "key" }
     group { text[group] = text[group] $0 "\n" }
     group && /\)$/ && (/^  \)/ || /^  key/) { group = "" }
-    /^  [a-z|]+\)/ { split(substr($1, 1, length($1) - 1), names, "|"); inside = 0
+    /^  [a-z|-]+\)/ { split(substr($1, 1, length($1) - 1), names, "|"); inside = 0
                      for (i in names) if (names[i] == command) inside = 1 }
     inside { own = own $0 "\n" }
     /;;$/ { inside = 0 }

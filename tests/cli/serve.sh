@@ -27,6 +27,11 @@ while IFS='|' read -r code line words; do
   config '# one line' 'sandbox = off' "$line"
   try "$code" serve --config conf
   has err "holdfast: conf:3: $words"
+  # check-config finds the same, in the same line, without starting anything.
+  try 2 check-config conf
+  case $line in listen\ =\ 0* | listen\ =\ 1* | data*) words= ;; esac
+  has err "holdfast: conf:3: $words"
+  has err "holdfast: conf has 1 mistake"
 done <<'TABLE'
 2|max-connections = 0|max-connections: "0" is invalid; expected: a whole number from 1
 2|max-body = 1 MB|max-body: "1 MB" is invalid; expected: a size from 1024 to 67108864 bytes, such as 1MiB
@@ -127,6 +132,91 @@ has err '"last" is invalid'
 { printf 'threads = '; head -c 5000 /dev/zero | tr '\0' x; } >conf
 try 2 serve --config conf
 has err 'conf:1: the line is longer than 4096 bytes'
+
+# ---- check-config: every mistake at once, in the order of lines ----
+line() { echo "$1 $2 $(printf %s "$3" | sha256sum | cut -c1-64)"; }
+mkdir "ready store" && chmod 700 "ready store"
+config '# everything is wrong' 'data = /no/such/place/store' 'listen 127.0.0.1:0' 'threads = 0' 'threds = 2' 'max-body = 7' \
+  'listen = 0.0.0.0:80' 'tls-cert = missing.pem' 'log = xml' 'log = text' 'welcome = maybe' 'memory-max = lots' 'x = "unclosed' \
+  'idempotency-window = 0s' 'tls-key = nokey.pem'
+try 2 check-config conf
+cat >expected <<'TABLE'
+holdfast: conf:2: cannot create the directory "/no/such/place/store": the directory "/no" does not exist. Create it first
+holdfast: conf:3: expected: name = value
+holdfast: conf:4: threads: "0" is invalid; expected: a whole number from 1 to 64
+holdfast: conf:5: unknown name "threds"; did you mean threads; see: holdfast help serve
+holdfast: conf:6: max-body: "7" is invalid; expected: a size from 1024 to 67108864 bytes, such as 1MiB
+holdfast: conf:7: "0.0.0.0:80" is not a loopback address: without --auth-file the server listens on loopback addresses only, because every caller would have full access. Give --auth-file FILE, or --listen 127.0.0.1:4653
+holdfast: conf:8: missing.pem cannot be opened: No such file or directory.
+holdfast: conf:9: log: "xml" is invalid; expected: one of text, json
+holdfast: conf:10: log is already set in line 9; remove one of them
+holdfast: conf:11: welcome must be yes or no, not "maybe"
+holdfast: conf:12: memory-max: "lots" is invalid; expected: a size from 1048576 to 18446744073709551615 bytes, such as 1MiB
+holdfast: conf:13: the closing quote is missing
+holdfast: conf:14: idempotency-window: "0s" is invalid; expected: at least 1ms, such as 24h
+holdfast: conf:15: nokey.pem cannot be opened: No such file or directory.
+holdfast: conf has 14 mistakes
+TABLE
+same err expected
+checks=$((checks + 1))
+[ ! -s out ] || fail "something on stdout"
+try 2 check-config conf --json
+json 'j.ok === false && j.mistakes.length === 14 && j.mistakes.every((m, i) => m.line === i + 2 && m.text)'
+json 'j.mistakes[2].text.startsWith("threads: ")'
+# What serve would take, with what is in force.
+config 'data = "ready store"' 'threads = 2' 'log = json'
+try 0 check-config conf
+has out 'data                  ready store  (line 1)'
+has out 'threads               2  (line 2)'
+has out 'listen                127.0.0.1:4653  (default)'
+has out 'log                   json  (line 3)'
+try 0 check-config conf --threads 3 --json
+json 'j.ok && j.settings.find(s => s.name === "threads").value === "3" && j.settings.find(s => s.name === "threads").from === "option"'
+json 'j.settings.find(s => s.name === "log").line === 3 && j.settings.find(s => s.name === "max-body").from === "default"'
+try 2 check-config conf --listen '[::]:0'
+has err 'holdfast: "[::]:0" is not a loopback address'
+HOLDFAST_THREADS=x HOLDFAST_LISTEN=nonsense HOLDFAST_DATA=/no/such HOLDFAST_JSON=1 try 0 check-config conf
+has out 'threads               2  (line 2)'
+config 'postgres = "host=db dbname=shop password=s3cret"'
+try 0 check-config conf
+has out 'postgres              database "shop" at db:'
+hasnt out s3cret
+config 'postgres = "host=db password=s3cret"' 'memory-max = 1GiB' 'tenant-records-max = 5'
+try 2 check-config conf
+has err 'conf:2: --memory-max is only for a store in a directory'
+has err 'conf:3: --tenant-records-max is only'
+config 'data = a' 'postgres = "host=db"'
+try 2 check-config conf
+has err 'conf:2: --data and --postgres exclude each other'
+try 2 check-config absent
+has err 'the config file "absent" cannot be read: No such file'
+try 2 check-config absent --json
+json 'j.ok === false && j.mistakes.length === 1'
+# Files that are named: the auth file with its own line, the certificate with the key that belongs to it.
+(umask 077 && { line acme write right; echo 'acme wrong 17'; } >auth)
+config 'listen = 0.0.0.0:0' 'auth-file = auth'
+try 2 check-config conf
+has err 'conf:2: auth:2: the second word is the role'
+(umask 077 && line acme write right >auth)
+try 0 check-config conf
+if command -v openssl >/dev/null; then
+  for name in one two; do
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj "/CN=$name" -keyout $name.key -out $name.pem \
+      2>/dev/null
+    chmod 600 $name.key
+  done
+  config 'tls-cert = one.pem' 'tls-key = one.key'
+  try 0 check-config conf
+  config 'tls-cert = one.pem' 'tls-key = two.key'
+  try 2 check-config conf
+  has err 'conf:2: two.key is not the key of the certificate in one.pem'
+  chmod 644 one.key
+  config 'tls-cert = one.pem' 'tls-key = one.key'
+  try 2 check-config conf
+  has err 'conf:2: one.key may be read by every user; use chmod o-rw.'
+fi
+checks=$((checks + 1))
+[ -z "$(ls -A 'ready store')" ] && [ ! -e holdfast-data ] || fail "the check made something"
 
 # ---- A server out of a file ----
 start_and_stop() {

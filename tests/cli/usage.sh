@@ -28,6 +28,10 @@ serve --listen nowhere|listen
 --json|no command given
 --nonsense|unknown option "--nonsense"
 -x|unknown option "-x"
+check-config|check-config takes FILE, but 0 arguments were given
+check-config a b|2 arguments were given
+check-config a --config b|check-config: unknown option "--config"
+check-config a --welcome|check-config: unknown option "--welcome"
 hold|hold takes RESOURCE, but 0 arguments were given
 hold a b --for c --duration 1m|2 arguments were given
 hold a|hold needs --for REQUESTER

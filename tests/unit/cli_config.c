@@ -200,11 +200,53 @@ static int end(void **state)
     return 0;
 }
 
+/* Every line is read, also after a malformed one. */
+static void each_take(void *arg, const struct hf_cli_setting *setting)
+{
+    (void)take(arg, setting);
+}
+
+static struct hf_cli_config_refusal refusals[8];
+static size_t refusal_count;
+
+static void malformed(void *arg, const struct hf_cli_config_refusal *r)
+{
+    assert_ptr_equal(arg, &got);
+    assert_true(refusal_count < 8);
+    refusals[refusal_count++] = *r;
+}
+
+static void all_lines_after_malformed_ones(void **state)
+{
+    (void)state;
+    static const char file[] = "a = 1\nb\nc = 3\nd = \"\x01\"\n\ne = \"x\nf = 6";
+    const struct hf_cli_config_sink sink = { each_take, malformed, &got };
+    free(text);
+    text = malloc(sizeof file);
+    memcpy(text, file, sizeof file);
+    got.count = 0;
+    got.refuse_at = 0;
+    hf_cli_config_parse_all(text, sizeof file - 1, &sink);
+    assert_int_equal(got.count, 3);
+    is(0, 1, "a", "1");
+    is(1, 3, "c", "3");
+    is(2, 7, "f", "6");
+    assert_int_equal(refusal_count, 3);
+    assert_int_equal(refusals[0].line, 2);
+    assert_string_equal(refusals[0].what, "expected: name = value");
+    assert_int_equal(refusals[1].line, 4);
+    assert_int_equal(refusals[2].line, 6);
+    assert_string_equal(refusals[2].what, "the closing quote is missing");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_whole_file), cmocka_unit_test(malformed_lines),
-        cmocka_unit_test(long_lines),   cmocka_unit_test(who_listens_may_stop),
+        cmocka_unit_test(all_lines_after_malformed_ones),
+        cmocka_unit_test(a_whole_file),
+        cmocka_unit_test(malformed_lines),
+        cmocka_unit_test(long_lines),
+        cmocka_unit_test(who_listens_may_stop),
         cmocka_unit_test(random_text),
     };
     return cmocka_run_group_tests(tests, NULL, end);

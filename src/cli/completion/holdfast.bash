@@ -2,7 +2,7 @@
 
 _holdfast() {
   local cur=${COMP_WORDS[COMP_CWORD]} prev= command= word i options values=
-  local commands="serve hold confirm release expire reverse show list resource guard check record
+  local commands="serve check-config hold confirm release expire reverse show list resource guard check record
     admit claim lease register audit trace export bench simulate version help"
   local asking="--server --credential-file --tls-ca --timeout"
   local kept="--data --store --postgres"
@@ -78,11 +78,20 @@ _holdfast() {
 
   case $command in
   "") options="$store $commands" ;;
-  serve)
-    options="$kept --config --listen --threads --auth-file --tls-cert --tls-key --max-body
+  serve | check-config)
+    options="$kept --listen --threads --auth-file --tls-cert --tls-key --max-body
       --max-connections --tenant-connections --tenant-rate --memory-max --tenant-memory-max
-      --tenant-records-max --log --log-keys --log-duplicates --sandbox --welcome
+      --tenant-records-max --log --log-keys --log-duplicates --sandbox
       --idempotency-window --token-max-length --registry --help"
+    if [ "$command" = serve ]; then
+      options+=" --config --welcome"
+    elif [[ $cur == -* ]]; then
+      options+=" --json"
+    else
+      compopt -o filenames 2>/dev/null
+      mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+      return
+    fi
     ;;
   hold) options="--for --duration --fence --key $store" ;;
   confirm) options="--late --key $store" ;;
