@@ -77,6 +77,7 @@ extern "C" {
 #define HF_APPLY_ROWS_MAX 64      /* puts, deletes and outbox rows of one hf_apply */
 #define HF_APPLY_BYTES_MAX 1048576 /* their bytes together, the result included */
 #define HF_SEQUENCE_WINDOW 256    /* how many numbers of a client are remembered */
+#define HF_SEQUENCE_AHEAD_MAX 1000000 /* how far a number may be above the client's highest */
 #define HF_MATCH_MAX 4            /* steps of a guard's match rule */
 #define HF_GROUP_MAX 8192         /* requests of one hf_do_many */
 
@@ -373,8 +374,9 @@ enum hf_action {
     HF_GET_CLAIM = 67,    /*    .key         -> claim */
     HF_GET_LEASE = 68,    /*    get          -> lease */
     HF_GET_REGISTER = 69, /*    get          -> register */
-    HF_GET_TOKEN = 70,    /*    .key         -> the record of the key's first answer, and
-                           *                    hf_result.token */
+    /* .key, or .client and .sequence -> the record of the key's first answer, and hf_result.token.
+     * A number that was not used: HF_NOT_KNOWN; one that is too low: HF_WINDOW_ELAPSED */
+    HF_GET_TOKEN = 70,
     HF_GET_VALUE = 71     /*    get          -> value, of the application key space */
 };
 
@@ -403,7 +405,9 @@ struct hf_request {
 
     /* Instead of `key`, for clients that number their operations 1, 2, 3 ...: far cheaper than a
      * record for each. A number within HF_SEQUENCE_WINDOW of the highest works like a key: a retry
-     * gets the first answer. A lower number is always HF_WINDOW_ELAPSED, and does nothing. */
+     * gets the first answer. A lower number is always HF_WINDOW_ELAPSED, and does nothing. A number
+     * more than HF_SEQUENCE_AHEAD_MAX above the highest (0 for a new client) is HF_INVALID_REQUEST,
+     * and is not remembered: one wrong number must not make all others too old. */
     struct hf_bytes client;
     uint64_t sequence;
 

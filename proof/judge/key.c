@@ -7,6 +7,7 @@ struct place {
     struct judge_record *client; /* of a number, else NULL */
     struct judge_record *record; /* NULL: the key is malformed */
     bool too_late;               /* a number that has left the window of numbers */
+    bool too_far;                /* a number that is too far above the highest */
 };
 
 static struct place place_of(struct judge_step *s)
@@ -24,6 +25,8 @@ static struct place place_of(struct judge_step *s)
     p.client = judge_find(s->j, JUDGE_CLIENT, r->tenant, r->client, hf_mem("", 0));
     judge_touch_only(s, p.client);
     p.record = judge_look(s, JUDGE_NUMBER, r->client, hf_mem(&r->sequence, sizeof r->sequence));
+    uint64_t highest = p.client->body.present ? p.client->body.client.highest : 0;
+    p.too_far = r->sequence > highest && r->sequence - highest > 1000000;
     p.too_late = p.client->body.present && p.client->body.client.highest >= HF_SEQUENCE_WINDOW &&
                  r->sequence <= p.client->body.client.highest - HF_SEQUENCE_WINDOW;
     return p;
@@ -116,6 +119,15 @@ static bool bound(struct judge_step *s, const struct place *p)
                     "a number so far behind the highest is too late for ever");
         return true;
     }
+    if (p->too_far) {
+        judge_touch(s, p->client);
+        not_run(s);
+        judge_allow(s, JUDGE_IS(HF_INVALID_REQUEST),
+                    "a number more than a million above the highest is refused");
+        if (op->replayed || op->token.action != 0)
+            judge_object(s, "a number that is too far above the highest is not remembered");
+        return true;
+    }
     const struct judge_op *first = first_of(p, op->now);
     if (first && judge_request_same(&first->request, &op->request)) {
         answered_again(s, first);
@@ -132,7 +144,8 @@ static bool bound(struct judge_step *s, const struct place *p)
 void judge_rule_keyed(struct judge_step *s, void (*rule)(struct judge_step *s))
 {
     struct place p = place_of(s);
-    if (s->quiet && (!p.record || s->op->replayed))
+    bool forgotten = s->op->status == HF_INVALID_REQUEST && s->op->token.action == 0;
+    if (s->quiet && (!p.record || s->op->replayed || forgotten))
         return;
     if (!s->quiet && bound(s, &p))
         return;
@@ -159,9 +172,7 @@ void judge_rule_get_token(struct judge_step *s)
 {
     const struct judge_op *op = s->op;
     struct place p = place_of(s);
-    if (!p.record ||
-        (p.client &&
-         op->status == HF_INVALID_REQUEST)) { /* a number need not be taken for a key here */
+    if (!p.record) {
         judge_allow(s, JUDGE_IS(HF_INVALID_REQUEST), "the key is malformed");
         return;
     }
@@ -171,9 +182,12 @@ void judge_rule_get_token(struct judge_step *s)
         claim_of_token(s, claim);
         return;
     }
+    if (p.too_late) {
+        judge_allow(s, JUDGE_IS(HF_WINDOW_ELAPSED), "a number so far behind is forgotten");
+        return;
+    }
     if (!first) {
-        judge_allow(s, JUDGE_IS(HF_NOT_KNOWN) | (p.too_late ? JUDGE_IS(HF_WINDOW_ELAPSED) : 0),
-                    "IR7: nothing has the key");
+        judge_allow(s, JUDGE_IS(HF_NOT_KNOWN), "IR7: nothing has the key");
         return;
     }
     if (!judge_allow(s, JUDGE_IS(HF_OK), "IR7: the key is remembered"))

@@ -175,7 +175,7 @@ void sim_maintain(struct sim_world *w, int64_t steps)
 static void ask_token(struct sim_world *w, const struct sim_step *lost)
 {
     struct sim_step s = *lost;
-    if (s.key_kind != SIM_KEY_TOKEN && s.key_kind != SIM_KEY_CLAIM)
+    if (s.key_kind != SIM_KEY_TOKEN && s.key_kind != SIM_KEY_CLAIM && s.key_kind != SIM_KEY_NUMBER)
         return;
     s.action = HF_GET_TOKEN;
     sim_submit(w, &s);

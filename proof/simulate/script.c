@@ -280,6 +280,10 @@ static void draw_key(struct draft *d, struct sim_step *s)
     s->key_kind = SIM_KEY_NUMBER;
     if (once_in(d, 40)) /* a gap, perhaps past the window */
         *next += (uint32_t)below(d, 2 * HF_SEQUENCE_WINDOW);
+    if (once_in(d, 60)) { /* far ahead: about as far as is allowed, and perhaps further */
+        s->key = *next + HF_SEQUENCE_AHEAD_MAX - 500 + (uint32_t)below(d, 1000);
+        return;
+    }
     if (*next > 0 && once_in(d, 20)) /* one that was left out, was used, or is too far back */
         s->key = 1 + (uint32_t)below(d, *next);
     else

@@ -202,6 +202,7 @@ void hf_audit_judge_sequence(struct hf_audit_state *s, const struct hf_audit_ent
     uint64_t n = e->sequence;
     bool behind = c->highest >= HF_SEQUENCE_WINDOW && n <= c->highest - HF_SEQUENCE_WINDOW;
     bool again = !behind && n <= c->highest && number_used(c, n);
+    bool far = n > c->highest && n - c->highest > HF_SEQUENCE_AHEAD_MAX;
     s->report->clients += fresh;
     hf_audit_looked(s, HF_AUDIT_SEQUENCES, 1);
     hf_audit_looked(s, HF_AUDIT_IR7, 1);
@@ -215,6 +216,10 @@ void hf_audit_judge_sequence(struct hf_audit_state *s, const struct hf_audit_ent
             hf_audit_break(s, HF_AUDIT_IR8, e, "number %llu of a client has another effect",
                            (unsigned long long)n);
     }
+    if (far)
+        hf_audit_break(
+            s, HF_AUDIT_SEQUENCES, e, "number %llu is more than %d above the highest (%llu)",
+            (unsigned long long)n, HF_SEQUENCE_AHEAD_MAX, (unsigned long long)c->highest);
     if (!behind && n > 0)
         number_use(c, n);
     const struct hf_audit_client *row = client_row(s, e);

@@ -114,8 +114,9 @@ static const struct wording wordings[HF_AUDIT_CHECKS] = {
                             "Every remembered outcome is a success or a refusal by a rule; no "
                             "storage failure and no collision was remembered as an answer." },
     [HF_AUDIT_SEQUENCES] = { "SEQUENCES", "a client's number is used once",
-                             "No client's number is used twice or below the client's window, and "
-                             "the client's record has exactly the numbers used." },
+                             "No client's number is used twice, below the client's window or more "
+                             "than a million above its highest, and the client's record has "
+                             "exactly the numbers used." },
     [HF_AUDIT_CLAIM] = { "CLAIMS", "claims follow their states",
                          "A claim begins if it is new, retryable, or abandoned with on_abandon "
                          "retry; it is completed, failed or extended only with the fence that it "

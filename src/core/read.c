@@ -5,6 +5,7 @@
 #include "core/claim.h"
 #include "core/fence.h"
 #include "core/name.h"
+#include "core/token.h"
 
 void hf_read_hold(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
                   struct hf_plan *plan)
@@ -80,9 +81,32 @@ void hf_read_claim(const struct hf_view *view, const struct hf_command *cmd, hf_
     hf_claim_show(&claim, now, &plan->answer);
 }
 
+/* The first answer to a client's number. */
+static void read_number(const struct hf_view *view, const struct hf_command *cmd,
+                        struct hf_plan *plan)
+{
+    struct hf_remembered first;
+    bool old = false;
+    if (!hf_token_valid(cmd)) {
+        hf_answer_status(plan, HF_INVALID_REQUEST);
+        return;
+    }
+    enum hf_found found = hf_token_number(view, cmd->request, &first, &old);
+    if (old) {
+        hf_answer_status(plan, HF_WINDOW_ELAPSED);
+    } else if (hf_answer_found(plan, found)) {
+        hf_token_of_call(&first, &plan->token);
+        plan->answer = first.answer;
+    }
+}
+
 void hf_read_token(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
                    struct hf_plan *plan)
 {
+    if (cmd->request->client.size > 0) {
+        read_number(view, cmd, plan);
+        return;
+    }
     struct hf_scoped key = { cmd->request->tenant, cmd->request->key };
     struct hf_remembered first;
     enum hf_found found =

@@ -20,7 +20,8 @@ void hf_read_value(const struct hf_view *view, const struct hf_command *cmd, hf_
 void hf_read_claim(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
                    struct hf_plan *plan);
 /* hf_read_token: the first answer of the call that used this key, or the claim with this key.
- * Otherwise as hf_read_claim. */
+ * Otherwise as hf_read_claim. The same for a client's number; HF_WINDOW_ELAPSED if it is below the
+ * window. */
 void hf_read_token(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
                    struct hf_plan *plan);
 

@@ -56,6 +56,12 @@ static bool key_is_new(const struct hf_view *view, const struct hf_command *cmd,
     return true;
 }
 
+/* Has the number left the ones that are remembered? */
+static bool number_is_old(const struct hf_client *c, uint64_t n)
+{
+    return n < c->highest && c->highest - n >= HF_SEQUENCE_WINDOW;
+}
+
 static bool bit_get(const struct hf_client *c, uint64_t n)
 {
     return c->used[n % HF_SEQUENCE_WINDOW / 8] >> (n % 8) & 1;
@@ -103,22 +109,23 @@ static bool number_is_new(const struct hf_view *view, const struct hf_command *c
     *known = found == HF_FOUND;
     if (found == HF_ABSENT)
         *client = (struct hf_client){ .tenant = r->tenant, .name = r->client };
-    if (r->sequence <= client->highest) {
-        if (client->highest - r->sequence >= HF_SEQUENCE_WINDOW) {
-            hf_answer_status(plan, HF_WINDOW_ELAPSED);
-            return false;
-        }
-        if (bit_get(client, r->sequence)) {
-            number_again(view, cmd, plan);
-            return false;
-        }
+    if (r->sequence > client->highest && r->sequence - client->highest > HF_SEQUENCE_AHEAD_MAX) {
+        hf_answer_status(plan, HF_INVALID_REQUEST);
+        return false;
+    }
+    if (number_is_old(client, r->sequence)) {
+        hf_answer_status(plan, HF_WINDOW_ELAPSED);
+        return false;
+    }
+    if (r->sequence <= client->highest && bit_get(client, r->sequence)) {
+        number_again(view, cmd, plan);
+        return false;
     }
     number_use(client, r->sequence);
     return true;
 }
 
-/* Exactly one of the two kinds of key, and a well-formed one. */
-static bool well_formed(const struct hf_command *cmd)
+bool hf_token_valid(const struct hf_command *cmd)
 {
     const struct hf_request *r = cmd->request;
     if (r->client.size == 0)
@@ -129,7 +136,7 @@ static bool well_formed(const struct hf_command *cmd)
 bool hf_token_admit(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
                     struct hf_plan *plan)
 {
-    if (!well_formed(cmd)) {
+    if (!hf_token_valid(cmd)) {
         hf_answer_status(plan, HF_INVALID_REQUEST);
         return false;
     }
@@ -148,4 +155,19 @@ bool hf_token_admit(const struct hf_view *view, const struct hf_command *cmd, hf
     if (!by_key)
         hf_plan_row(plan, HF_ROW_CLIENT)->client = client;
     return true;
+}
+
+enum hf_found hf_token_number(const struct hf_view *view, const struct hf_request *r,
+                              struct hf_remembered *first, bool *old)
+{
+    struct hf_scoped name = { r->tenant, r->client };
+    struct hf_client client;
+    enum hf_found found = view->client(view->ctx, name, &client);
+    *old = found == HF_FOUND && number_is_old(&client, r->sequence);
+    if (found != HF_FOUND || *old)
+        return found == HF_UNREADABLE ? HF_UNREADABLE : HF_ABSENT;
+    if (r->sequence > client.highest || !bit_get(&client, r->sequence))
+        return HF_ABSENT;
+    found = view->sequence(view->ctx, name, r->sequence, first);
+    return found == HF_FOUND ? HF_FOUND : HF_UNREADABLE; /* it was used, so it has an answer */
 }

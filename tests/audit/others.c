@@ -370,6 +370,13 @@ static void number_twice(void **state)
     judged_only(" SEQUENCES IR8 ");
 }
 
+static void number_far_ahead(void **state)
+{
+    (void)state;
+    story_number(&judge.story, "c", 2 * HF_SEQUENCE_AHEAD_MAX, "a");
+    judged("SEQUENCES", "number 2000000 is more than 1000000 above the highest (0)");
+}
+
 static void number_far_back(void **state)
 {
     (void)state;
@@ -466,6 +473,7 @@ int main(void)
         T(lease_granted_again_with_an_old_fence),
         T(lease_leaves_without_being_deleted),
         T(number_twice),
+        T(number_far_ahead),
         T(number_far_back),
         T(outbox_gap),
         T(time_of_entry),

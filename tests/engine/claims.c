@@ -590,14 +590,69 @@ static void a_gap_that_leaves_the_window_is_closed_for_ever(void **state)
     assert_true(k->got.replayed);
     assert_int_equal(numbered(301, "d"), HF_OK); /* 45 goes out */
     assert_int_equal(numbered(45, "c"), HF_WINDOW_ELAPSED);
-    assert_int_equal(numbered(UINT64_MAX, "e"), HF_OK);
+    const uint64_t far = 301 + HF_SEQUENCE_AHEAD_MAX;
+    assert_int_equal(numbered(far, "e"), HF_OK);
     assert_int_equal(numbered(301, "d"), HF_WINDOW_ELAPSED);
-    assert_int_equal(numbered(UINT64_MAX - 255, "f"), HF_OK);
-    assert_int_equal(numbered(UINT64_MAX - 256, "g"), HF_WINDOW_ELAPSED);
+    assert_int_equal(numbered(far - 255, "f"), HF_OK);
+    assert_int_equal(numbered(far - 256, "g"), HF_WINDOW_ELAPSED);
     kit_reopen(k);
-    assert_int_equal(numbered(UINT64_MAX, "e"), HF_OK);
+    assert_int_equal(numbered(far, "e"), HF_OK);
     assert_true(k->got.replayed);
     assert_int_equal(kit_stats(k).holds, 6);
+}
+
+static void one_wild_number_does_not_lock_the_client_out(void **state)
+{
+    (void)state;
+    const uint64_t most = HF_SEQUENCE_AHEAD_MAX;
+    assert_int_equal(numbered(most + 1, "a"), HF_INVALID_REQUEST); /* the first counts from 0 */
+    assert_int_equal(numbered(1, "a"), HF_OK);
+    assert_int_equal(numbered(UINT64_MAX, "b"), HF_INVALID_REQUEST);
+    assert_int_equal(numbered(most + 2, "b"), HF_INVALID_REQUEST);
+    assert_false(k->got.replayed);
+    assert_int_equal(k->got.token.action, 0); /* nothing is remembered of it */
+    assert_int_equal(numbered(2, "b"), HF_OK);
+    kit_reopen(k);
+    assert_int_equal(numbered(2, "b"), HF_OK);
+    assert_true(k->got.replayed);
+    assert_int_equal(numbered(most + 2, "c"), HF_OK);
+    assert_int_equal(kit_stats(k).holds, 3);
+    assert_int_equal(kit_stats(k).clients, 1);
+}
+
+static enum hf_status look_up(uint64_t number)
+{
+    return kit_do(k, (struct hf_request){
+                         .action = HF_GET_TOKEN, .client = hf_str("till-7"), .sequence = number });
+}
+
+static void what_happened_to_a_number(void **state)
+{
+    (void)state;
+    char id[HF_ID_SIZE];
+    assert_int_equal(look_up(1), HF_NOT_KNOWN);
+    assert_int_equal(numbered(300, "room"), HF_OK);
+    memcpy(id, k->got.answer.hold.id, sizeof id);
+    assert_int_equal(numbered(301, "room"), HF_RESOURCE_UNAVAILABLE);
+    for (int round = 0; round < 2; round++) {
+        assert_int_equal(look_up(300), HF_OK);
+        assert_string_equal(k->got.answer.hold.id, id);
+        assert_int_equal(k->got.answer.hold.state, HF_HELD);
+        assert_int_equal(k->got.token.action, HF_PLACE_HOLD);
+        assert_int_equal(k->got.token.status, HF_OK);
+        assert_true(k->got.token.expires_at == INT64_MAX);
+        assert_int_equal(look_up(301), HF_OK);
+        assert_int_equal(k->got.token.status, HF_RESOURCE_UNAVAILABLE);
+        assert_int_equal(look_up(299), HF_NOT_KNOWN);
+        assert_int_equal(look_up(302), HF_NOT_KNOWN);
+        assert_int_equal(look_up(45), HF_WINDOW_ELAPSED);
+        assert_int_equal(look_up(0), HF_INVALID_REQUEST);
+        k->tenant = "elsewhere";
+        assert_int_equal(look_up(300), HF_NOT_KNOWN);
+        k->tenant = "";
+        kit_reopen(k);
+    }
+    assert_int_equal(numbered(299, "other"), HF_OK); /* looking it up did not use it */
 }
 
 static void refusals_under_a_number_are_remembered_and_malformed_numbers_are_not(void **state)
@@ -690,6 +745,8 @@ int main(void)
         TEST(numbered_requests_are_answered_again_inside_the_window_of_256),
         TEST(numbers_may_come_out_of_order_and_each_counts_once),
         TEST(a_gap_that_leaves_the_window_is_closed_for_ever),
+        TEST(one_wild_number_does_not_lock_the_client_out),
+        TEST(what_happened_to_a_number),
         TEST(refusals_under_a_number_are_remembered_and_malformed_numbers_are_not),
         TEST(numbered_answers_are_read_from_compressed_segments),
     };

@@ -356,9 +356,69 @@ static void gaps_are_free_and_the_mark_moves_over_them(void **state)
     assert_int_equal(by_number("c", 512, hold_on("room")), HF_RESOURCE_UNAVAILABLE);
 }
 
+static void a_number_far_above_the_highest_changes_nothing(void **state)
+{
+    (void)state;
+    const uint64_t most = HF_SEQUENCE_AHEAD_MAX;
+    assert_int_equal(by_number("c", most + 1, hold_on("room")), HF_INVALID_REQUEST);
+    assert_int_equal(w->plan.remember, HF_REMEMBER_NOT);
+    assert_int_equal(w->plan.row_count, 0);
+    assert_int_equal(w->plan.token.expires_at, 0);
+    assert_int_equal(world_count(w, HF_ROW_CLIENT), 0);
+    assert_int_equal(by_number("c", most, hold_on("room")), HF_OK); /* the first counts from 0 */
+    assert_int_equal(by_number("c", UINT64_MAX, hold_on("room")), HF_INVALID_REQUEST);
+    assert_int_equal(by_number("c", 2 * most + 1, hold_on("room")), HF_INVALID_REQUEST);
+    assert_true(client_of("c")->highest == most);
+    assert_int_equal(by_number("c", most + 1, hold_on("other")), HF_OK); /* it goes on */
+    assert_int_equal(by_number("c", 2 * most + 1, hold_on("third")), HF_OK);
+}
+
+static enum hf_status look_up(const char *client, uint64_t number)
+{
+    return by_number(client, number, (struct hf_request){ .action = HF_GET_TOKEN });
+}
+
+static void numbers_are_looked_up(void **state)
+{
+    (void)state;
+    assert_int_equal(by_number("c", 300, hold_on("room")), HF_OK);
+    char id[HF_ID_SIZE];
+    memcpy(id, w->plan.answer.hold.id, sizeof id);
+    assert_int_equal(by_number("c", 299, hold_on("room")), HF_RESOURCE_UNAVAILABLE);
+    assert_int_equal(look_up("c", 300), HF_OK);
+    assert_int_equal(w->plan.remember, HF_REMEMBER_NOT);
+    assert_int_equal(w->plan.row_count, 0);
+    assert_string_equal(w->plan.answer.hold.id, id);
+    assert_int_equal(w->plan.token.action, HF_PLACE_HOLD);
+    assert_int_equal(w->plan.token.status, HF_OK);
+    assert_true(w->plan.token.recorded_at == WORLD_START);
+    assert_int_equal(look_up("c", 299), HF_RESOURCE_UNAVAILABLE);
+    assert_int_equal(w->plan.token.status, HF_RESOURCE_UNAVAILABLE);
+    assert_int_equal(look_up("c", 298), HF_NOT_KNOWN); /* left out */
+    assert_int_equal(look_up("c", 301), HF_NOT_KNOWN);
+    assert_int_equal(look_up("c", UINT64_MAX), HF_NOT_KNOWN);
+    assert_int_equal(look_up("c", 300 - 256), HF_WINDOW_ELAPSED);
+    assert_int_equal(look_up("d", 1), HF_NOT_KNOWN);
+    assert_int_equal(look_up("c", 0), HF_INVALID_REQUEST);
+    assert_int_equal(look_up("\xff", 1), HF_INVALID_REQUEST);
+    struct hf_request both = { .action = HF_GET_TOKEN, .key = hf_str("k") };
+    assert_int_equal(by_number("c", 300, both), HF_INVALID_REQUEST);
+    static const enum world_lookup all[] = { WORLD_CLIENT, WORLD_SEQUENCE };
+    for (size_t i = 0; i < 2; i++) {
+        w->unreadable[all[i]] = true;
+        assert_int_equal(look_up("c", 300), HF_STORAGE_FAILURE);
+        w->unreadable[all[i]] = false;
+    }
+    w->token_count = 0; /* used, and its answer is lost: not "it did not happen" */
+    assert_int_equal(look_up("c", 300), HF_STORAGE_FAILURE);
+}
+
 static void the_highest_number_of_all(void **state)
 {
     (void)state;
+    assert_int_equal(by_number("c", 1, hold_on("elsewhere")), HF_OK);
+    ((struct hf_client *)(uintptr_t)client_of("c"))->highest = UINT64_MAX - HF_SEQUENCE_AHEAD_MAX;
+    memset(((struct hf_client *)(uintptr_t)client_of("c"))->used, 0, HF_SEQUENCE_WINDOW / 8);
     assert_int_equal(by_number("c", UINT64_MAX - 3, hold_on("room")), HF_OK);
     assert_int_equal(by_number("c", UINT64_MAX, hold_on("room")), HF_RESOURCE_UNAVAILABLE);
     assert_true(client_of("c")->highest == UINT64_MAX && used_count(client_of("c")) == 2);
@@ -410,6 +470,8 @@ int main(void)
         TEST(numbers_are_keys),
         TEST(numbers_may_come_late_but_not_too_late),
         TEST(gaps_are_free_and_the_mark_moves_over_them),
+        TEST(a_number_far_above_the_highest_changes_nothing),
+        TEST(numbers_are_looked_up),
         TEST(the_highest_number_of_all),
         TEST(faults_take_no_number),
     };

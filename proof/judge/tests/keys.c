@@ -305,6 +305,79 @@ static void a_number_too_old_carried_out(void **state)
     bad(&op, "too late for ever");
 }
 
+/* A refusal of which nothing is remembered. */
+static struct op not_remembered(struct op op, enum hf_status status)
+{
+    op.st = status;
+    op.r = (struct hf_result){ .answer = { .status = status }, .now = now };
+    return op;
+}
+
+static void a_number_far_above_the_highest(void **state)
+{
+    (void)state;
+    struct op first = numbered(place("", "room", 1, 0), 1000001), op;
+    op = not_remembered(first, HF_INVALID_REQUEST);
+    good(&op);
+    first = numbered(place("", "room", 1, 0), 1000000); /* the first one counts from 0 */
+    good(&first);
+    op = not_remembered(numbered(place("", "bed", 2, 0), 2000001), HF_INVALID_REQUEST);
+    good(&op);
+    op = numbered(place("", "bed", 2, 0), 2000000);
+    good(&op);
+}
+
+static void a_number_too_far_carried_out(void **state)
+{
+    (void)state;
+    struct op op = numbered(place("", "room", 1, 0), 1000001);
+    bad(&op, "more than a million above the highest");
+}
+
+static void a_number_too_far_remembered(void **state)
+{
+    (void)state;
+    struct op op = numbered(place("", "room", 1, 0), 1000001);
+    op = refused(&op, "", HF_INVALID_REQUEST);
+    bad(&op, "not remembered");
+}
+
+static void a_number_near_refused_as_too_far(void **state)
+{
+    (void)state;
+    struct op op = numbered(place("", "room", 1, 0), 1000000);
+    op = not_remembered(op, HF_INVALID_REQUEST);
+    bad(&op, "a unit is free");
+}
+
+static void a_number_looked_up(void **state)
+{
+    (void)state;
+    struct op a = numbered(place("", "room", 1, 0), 300), op;
+    good(&a);
+    op = numbered(get_token(&a), 300);
+    good(&op);
+    op = not_remembered(op, HF_NOT_KNOWN);
+    op.q.sequence = 299;
+    good(&op);
+    op.q.sequence = 301;
+    good(&op);
+    op = not_remembered(op, HF_WINDOW_ELAPSED);
+    op.q.sequence = 300 - 256;
+    good(&op);
+    op.q.sequence = 300 - 255;
+    bad(&op, "nothing has the key");
+}
+
+static void a_number_that_is_not_found_though_it_was_used(void **state)
+{
+    (void)state;
+    struct op a = numbered(place("", "room", 1, 0), 300), op;
+    good(&a);
+    op = not_remembered(numbered(get_token(&a), 300), HF_NOT_KNOWN);
+    bad(&op, "the key is remembered");
+}
+
 static void a_number_refused_though_it_is_in_time(void **state)
 {
     (void)state;
@@ -508,6 +581,12 @@ int main(void)
         TOLD(a_malformed_key_that_is_remembered),
         TOLD(a_number_carried_out_twice),
         TOLD(a_number_too_old_carried_out),
+        TOLD(a_number_far_above_the_highest),
+        TOLD(a_number_too_far_carried_out),
+        TOLD(a_number_too_far_remembered),
+        TOLD(a_number_near_refused_as_too_far),
+        TOLD(a_number_looked_up),
+        TOLD(a_number_that_is_not_found_though_it_was_used),
         TOLD(a_number_refused_though_it_is_in_time),
         TOLD(the_answer_to_another_number),
         TOLD(a_fault_that_nothing_excuses),

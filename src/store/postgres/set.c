@@ -277,12 +277,19 @@ static enum hf_found view_claim(void *ctx, struct hf_scoped key, struct hf_claim
 static enum hf_found view_sequence(void *ctx, struct hf_scoped client, uint64_t sequence,
                                    struct hf_remembered *out)
 {
+    struct hf_pg_set *set = ctx;
     struct hf_scoped key = { client.tenant, none() };
     const struct hf_pg_slot *s =
         seek(ctx, HF_PG_CALL, key, client.name, sequence % HF_SEQUENCE_WINDOW);
     if (found(s) != HF_FOUND)
         return found(s);
-    return s->record.call.sequence == sequence ? remembered(s->record.call.image, out) : HF_ABSENT;
+    if (s->record.call.sequence == sequence)
+        return remembered(s->record.call.image, out);
+    /* The client's row says that the number is used: a later number has taken its place since that
+     * row was read, and the next try sees that. Under the client's lock, one was changed by hand. */
+    const struct hf_pg_slot *c = seek(ctx, HF_PG_CLIENT, client, none(), 0);
+    set->missed = set->missed || !c || !c->locked;
+    return HF_ABSENT;
 }
 
 static struct hf_pg_slot *hold_of(struct hf_pg_set *set, struct hf_scoped id, bool *is_id)

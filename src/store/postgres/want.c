@@ -74,6 +74,16 @@ static void want_resource_of(struct hf_pg_tx *w, const struct hf_request *q, str
         want_resource(w, q, hold.resource, true);
 }
 
+/* Want the rows of a client and of its number. */
+static void want_number(struct hf_pg_tx *w, const struct hf_request *q, bool lock)
+{
+    if (!hf_name_valid(q->client))
+        return;
+    hf_pg_want(w, HF_PG_CLIENT, q->tenant, hf_pg_none(), q->client, 0, lock);
+    hf_pg_want(w, HF_PG_CALL, q->tenant, q->client, hf_pg_none(), q->sequence % HF_SEQUENCE_WINDOW,
+               false);
+}
+
 /* Want the row that the request is about; for an entry its guard, without a lock. */
 static void want_row(struct hf_pg_tx *w, const struct hf_request *q, bool lock)
 {
@@ -84,7 +94,12 @@ static void want_row(struct hf_pg_tx *w, const struct hf_request *q, bool lock)
     case HF_ROW_RESOURCE: want_resource(w, q, name, lock); break;
     case HF_ROW_GUARD: want_named(w, HF_PG_GUARD, q, name, lock); break;
     case HF_ROW_ENTRY: want_named(w, HF_PG_GUARD, q, name, false); break;
-    case HF_ROW_CLAIM: want_token(w, q, lock, q->action == HF_GET_TOKEN); break;
+    case HF_ROW_CLAIM:
+        if (q->action == HF_GET_TOKEN && q->client.size > 0)
+            want_number(w, q, lock);
+        else
+            want_token(w, q, lock, q->action == HF_GET_TOKEN);
+        break;
     case HF_ROW_LEASE: want_named(w, HF_PG_LEASE, q, name, lock); break;
     case HF_ROW_REGISTER: want_named(w, HF_PG_REGISTER, q, name, lock); break;
     case HF_ROW_VALUE:
@@ -149,10 +164,8 @@ static void want_key(struct hf_pg_tx *w, const struct hf_request *q)
         if (slot && (slot->found ||
                      q->action == HF_APPLY)) /* its window has closed: replace it, under a lock */
             want_token(w, q, true, false);
-    } else if (hf_name_valid(q->client)) {
-        hf_pg_want(w, HF_PG_CLIENT, q->tenant, hf_pg_none(), q->client, 0, true);
-        hf_pg_want(w, HF_PG_CALL, q->tenant, q->client, hf_pg_none(),
-                   q->sequence % HF_SEQUENCE_WINDOW, false);
+    } else {
+        want_number(w, q, true);
     }
 }
 
@@ -167,7 +180,11 @@ void hf_pg_want_take(struct hf_pg_tx *w, const struct hf_request *q)
         want_entry(w, q); /* want_row reads the guard again: it may have changed since look */
     else if (hf_pg_want_needs_look(action))
         want_resource_of(w, q, hf_action_bytes(q, action->row_name));
-    if (action->reads || !action->row_name)
+    /* A number that is looked up has two rows, which were read at two moments: now under the
+     * client's lock. */
+    if (q->action == HF_GET_TOKEN && q->client.size > 0)
+        want_row(w, q, true);
+    else if (action->reads || !action->row_name)
         hf_pg_want_look(w, q);
     else
         want_row(w, q, true);
