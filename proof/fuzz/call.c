@@ -46,6 +46,7 @@ static void same_guard(const struct hf_request *a, const struct hf_request *b)
 static void same_request(const struct hf_request *a, const struct hf_request *b)
 {
     FUZZ_WANT(a->action == b->action && hf_bytes_equal(a->key, b->key));
+    FUZZ_WANT(hf_bytes_equal(a->client, b->client) && a->sequence == b->sequence);
     switch (a->action) {
     case HF_PLACE_HOLD:
         FUZZ_WANT(hf_bytes_equal(a->place_hold.resource, b->place_hold.resource));

@@ -190,6 +190,16 @@ static const struct hf_call_field audit_fields[] = {
       BY_FUNCTION },
 };
 
+static const struct hf_call_field number_fields[] = {
+    { "client", TEXT, true, NULL, "the name of the numbered client", IN(client), NAME },
+    { "sequence", NUMBER, true, NULL, "the number of its request", IN(sequence) },
+};
+
+static const struct hf_call_field trace_fields[] = {
+    { "sequence", NUMBER, false, NULL,
+      "the number of a request of a numbered client; the path has the client's name", BY_FUNCTION },
+};
+
 static const struct hf_call_field export_fields[] = {
     { "format", CHOICE, false, "jsonl|sqlite", "default: jsonl", BY_FUNCTION },
 };
@@ -318,14 +328,19 @@ const struct hf_call hf_calls[] = {
       REFUSES(HF_NOT_KNOWN),
       .help = "Show the first answer of the request with this key. For the key of a claim, show "
               "the claim as it is now." },
+    { GET("/v1/tokens"), ASKS(HF_GET_TOKEN), .answers = "token",
+      REFUSES(HF_NOT_KNOWN, HF_WINDOW_ELAPSED), FIELDS(number_fields),
+      .help = "Show the first answer of a numbered client's request, by the client's name and the "
+              "number." },
     { GET("/v1/audit"), OTHER(HF_CALL_AUDIT, HF_ROLE_READ), .answers = "audit",
       FIELDS(audit_fields), .help = "Check every invariant over the stored records." },
     { GET("/v1/head"), OTHER(HF_CALL_HEAD, HF_ROLE_READ), .answers = "head", REFUSES(HF_NOT_KNOWN),
       .help = "The newest batch: note its hash outside of the store, for a later audit. With an "
               "auth file, only for operators." },
     { GET("/v1/trace/{id}"), PARAM("id"), OTHER(HF_CALL_TRACE, HF_ROLE_READ), .answers = "trace",
-      REFUSES(HF_NOT_KNOWN),
-      .help = "Show every event of a hold or a key, by the hold's id or by the key." },
+      REFUSES(HF_NOT_KNOWN), FIELDS(trace_fields),
+      .help = "Show every event of a hold or a key, by the hold's id or by the key; or of the "
+              "request of a numbered client, by the client's name and ?sequence=N." },
     { GET("/v1/export"), OTHER(HF_CALL_EXPORT, HF_ROLE_ADMIN), .answers = "export",
       FIELDS(export_fields), .help = "Export all records." },
     { GET("/v1/openapi.json"), OTHER(HF_CALL_OPENAPI, HF_ROLE_NONE), .answers = "openapi",
@@ -355,7 +370,7 @@ const struct hf_call_group hf_call_groups[] = {
     GROUP("/v1/leases", 5),
     GROUP("/v1/registers", 4),
     GROUP("/v1/batch", 1),
-    GROUP("/v1/tokens", 1),
+    GROUP("/v1/tokens", 2),
     GROUP("/v1/audit", 1),
     GROUP("/v1/head", 1),
     GROUP("/v1/trace", 1),

@@ -175,8 +175,22 @@ static void blame_keyed(struct hf_api_cause *c, const struct hf_request *r)
         blame_key(c, r->key);
     else if (r->sequence == 0)
         say(c, "sequence: expected a number from 1, got 0.");
-    else
+    else if (r->client.size > HF_NAME_MAX)
         blame_name(c, "client", r->client);
+    else
+        say(c,
+            "sequence: %" PRIu64 " is more than %d above the highest number of this client. "
+            "Nothing was remembered. Correct the number and retry.",
+            r->sequence, HF_SEQUENCE_AHEAD_MAX);
+}
+
+/* A client's number that has left the ones that are remembered. */
+static void blame_old_number(struct hf_api_cause *c, const struct hf_request *r)
+{
+    say(c,
+        "sequence: %" PRIu64 " is %d or more below the highest number of this client, so what it "
+        "was answered is no longer remembered. Nothing was done now.",
+        r->sequence, HF_SEQUENCE_WINDOW);
 }
 
 static void blame_limit(struct hf_api_cause *c, enum hf_limit limit)
@@ -201,6 +215,8 @@ struct hf_api_cause hf_api_cause(const struct hf_request *r, const struct hf_res
     const struct hf_answer *answer = &result->answer;
     if (answer->status == HF_STORAGE_FAILURE)
         blame_limit(&c, answer->limit);
+    if (answer->status == HF_WINDOW_ELAPSED && r->client.size > 0 && result->token.expires_at == 0)
+        blame_old_number(&c, r);
     bool invalid = answer->status == HF_INVALID_REQUEST;
     if ((!invalid && answer->status != HF_STALE_FENCE) || result->token.expires_at != 0)
         return c;
@@ -213,8 +229,8 @@ struct hf_api_cause hf_api_cause(const struct hf_request *r, const struct hf_res
     case HF_RENEW:
     case HF_RETURN: blame_lease(&c, r, answer); break;
     case HF_MERGE: blame_merge(&c, r, answer); break;
-    case HF_GET_CLAIM:
-    case HF_GET_TOKEN: blame_key(&c, r->key); break;
+    case HF_GET_CLAIM: blame_key(&c, r->key); break;
+    case HF_GET_TOKEN: blame_keyed(&c, r); break;
     default:
         if (hf_action_keyed(r->action))
             blame_keyed(&c, r);

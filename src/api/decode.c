@@ -3,6 +3,7 @@
 
 #include "api/decode_part.h"
 #include "base/bytes.h"
+#include "base/text.h"
 #include "core/action.h"
 
 #include <stddef.h>
@@ -61,13 +62,36 @@ enum hf_status hf_decode_key(const struct hf_api_input *in, struct hf_arena *are
     return status;
 }
 
+/* The name and the number of a numbered client, which replace the key. out: its client and
+ * sequence. */
+static enum hf_status header_number(const struct hf_api_input *in, struct hf_arena *arena,
+                                    struct hf_request *out, struct hf_api_fault *why)
+{
+    if (in->has_client != in->has_sequence)
+        return hf_decode_refuse(why, "Holdfast-Client, Holdfast-Sequence: expected both or none.");
+    if (in->has_key)
+        return hf_decode_refuse(why, "Idempotency-Key, Holdfast-Client: expected one of the two. A "
+                                     "numbered client sends its number in place of a key.");
+    enum hf_status status = key_read(in->client_field, arena, &out->client);
+    if (status == HF_NO_MEMORY)
+        return status;
+    if (status != HF_OK || out->client.size == 0)
+        return hf_decode_refuse(
+            why, "Holdfast-Client: expected a bare name, or a string in quotes with only \\\" and "
+                 "\\\\ escaped and nothing after it.");
+    if (!hf_number_parse(in->sequence_field, &out->sequence))
+        return hf_decode_refuse(why, "Holdfast-Sequence: expected a whole number from 1.");
+    return hf_decode_name(why, "Holdfast-Client", out->client);
+}
+
 /* A call that needs no key ignores it, but refuses a malformed one too. key: out, from the
  * header. */
 static enum hf_status header_key(const struct hf_call *call, const struct hf_api_input *in,
                                  struct hf_arena *arena, struct hf_bytes *key,
                                  struct hf_api_fault *why)
 {
-    if (!in->has_key && call->key)
+    bool numbered = in->has_client || in->has_sequence;
+    if (!in->has_key && call->key && !numbered)
         return hf_decode_refuse(
             why, "Idempotency-Key: this header is missing. Send a key that is the same for every "
                  "attempt and new for every new request.");
@@ -82,6 +106,11 @@ static enum hf_status claim_key(const struct hf_api_input *in, struct hf_bytes k
 {
     const struct hf_action_info *action = hf_action_of(r->action);
     bool claims = action->row == HF_ROW_CLAIM && !action->reads;
+    if (claims && in->has_client)
+        return hf_decode_refuse(why,
+                                "Holdfast-Client: a claim has a key of its own, which is in "
+                                "the %s. Leave out the header.",
+                                r->action == HF_BEGIN ? "body" : "path");
     if (!in->has_key || !claims || hf_bytes_equal(key, r->key))
         return HF_OK;
     return hf_decode_refuse(
@@ -200,7 +229,9 @@ static enum hf_status body_check(struct hf_decoding *d)
     bool bare = !hf_call_has_body(d->call);
     if (bare && d->r.text.size > 0)
         return hf_decode_refuse(d->why, "body: expected none, because this call has no body.");
-    if (bare || (d->r.text.size == 0 && may_be_empty(d->call)))
+    if (bare)
+        return hf_decode_complete(d); /* its fields are in the query */
+    if (d->r.text.size == 0 && may_be_empty(d->call))
         return HF_OK;
     return body_read(d);
 }
@@ -213,13 +244,19 @@ enum hf_status hf_api_decode(const struct hf_call *call, const struct hf_api_inp
         .call = call, .why = why, .param = "path", .r = { .text = in->body, .arena = arena }
     };
     *out = (struct hf_request){ .action = call->action, .tenant = in->tenant };
+    struct hf_request number = { .sequence = 0 };
     struct hf_bytes key;
     enum hf_status status = header_key(call, in, arena, &key, why);
     if (call->key || call->action == HF_BEGIN) /* a begin may have its key in the body instead */
         out->key = key;
+    if (status == HF_OK && (in->has_client || in->has_sequence))
+        status = header_number(in, arena, &number, why);
+    if (call->key) {
+        out->client = number.client;
+        out->sequence = number.sequence;
+    }
     if (status == HF_OK)
-        status =
-            hf_decode_query(&d, in->query, call->method == HF_HTTP_DELETE ? call->field_count : 0);
+        status = hf_decode_query(&d, in->query, hf_call_has_body(call) ? 0 : call->field_count);
     if (status == HF_OK)
         status = body_check(&d);
     if (status == HF_OK)

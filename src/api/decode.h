@@ -18,6 +18,9 @@ struct hf_api_input {
     bool has_key;
     /* the value of Idempotency-Key, as sent: bare, or an RFC 8941 string */
     struct hf_bytes key_field;
+    bool has_client, has_sequence;
+    /* the values of Holdfast-Client (in the form of a key) and Holdfast-Sequence, as sent */
+    struct hf_bytes client_field, sequence_field;
     struct hf_bytes query; /* as sent */
     struct hf_bytes body;
 };
@@ -42,6 +45,7 @@ struct hf_api_wishes {
     unsigned format; /* of an export: 0 is jsonl, 1 is sqlite */
     bool has_head;   /* of an audit: the hash of a batch that must be in the chain */
     uint8_t head[HF_DIGEST_SIZE];
+    uint64_t sequence; /* of a trace: the number of a client's request; 0: none */
 };
 
 /* The same for the query of any other GET. */

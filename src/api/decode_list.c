@@ -148,10 +148,18 @@ enum hf_status hf_api_decode_other(const struct hf_call *call, const struct hf_a
         status = hf_decode_query(&d, in->query, call->field_count);
     if (status != HF_OK || !d.got[0].given)
         return status;
-    out->format = (unsigned)d.got[0].number;
-    out->has_head = call->kind == HF_CALL_AUDIT;
-    if (out->has_head && !hf_api_digest(d.got[0].text, out->head))
-        return hf_decode_refuse(why, "%s: expected the 64 hexadecimal digits of a hash.",
-                                call->fields[0].name);
-    return HF_OK;
+    const char *name = call->fields[0].name;
+    switch (call->fields[0].type) {
+    case HF_TYPE_OF_TEXT:
+        out->has_head = hf_api_digest(d.got[0].text, out->head);
+        return out->has_head ? HF_OK
+                             : hf_decode_refuse(
+                                   why, "%s: expected the 64 hexadecimal digits of a hash.", name);
+    case HF_TYPE_OF_NUMBER:
+        out->sequence = d.got[0].number;
+        return out->sequence > 0
+                   ? HF_OK
+                   : hf_decode_refuse(why, "%s: expected a whole number from 1.", name);
+    default: out->format = (unsigned)d.got[0].number; return HF_OK;
+    }
 }

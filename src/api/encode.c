@@ -324,8 +324,11 @@ void hf_api_token(struct hf_json *j, const struct hf_token *token, const struct 
     hf_json_text(j, HF_DIGEST_NAME);
     hf_json_name(j, "recorded_at");
     hf_json_time(j, token->recorded_at);
-    hf_json_name(j, "expires_at");
-    hf_json_time(j, token->expires_at);
+    /* A client's number has no time: it is forgotten when it is too far below the highest. */
+    if (token->action == HF_BEGIN || token->expires_at != INT64_MAX) {
+        hf_json_name(j, "expires_at");
+        hf_json_time(j, token->expires_at);
+    }
     hf_json_name(j, "status");
     hf_json_uint(j, hf_api_answer_status(token->action, &first));
     hf_json_name(j, "body");

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "client/inner.h"
 
+#include <inttypes.h>
 #include <openssl/crypto.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,6 +108,11 @@ static void request_write(const struct hf_client *client, const struct hf_client
         hf_buffer_add_text(out, "Idempotency-Key: ");
         hf_buffer_add(out, call->key.data, call->key.size);
         hf_buffer_add_text(out, "\r\n");
+    }
+    if (call->client.size > 0) {
+        hf_buffer_add_text(out, "Holdfast-Client: ");
+        hf_buffer_add(out, call->client.data, call->client.size);
+        hf_buffer_printf(out, "\r\nHoldfast-Sequence: %" PRIu64 "\r\n", call->sequence);
     }
     if (call->body.size > 0)
         hf_buffer_add_text(out, "Content-Type: application/json\r\n");

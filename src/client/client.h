@@ -34,6 +34,8 @@ struct hf_client_call {
     enum hf_http_method method;
     struct hf_buffer target; /* owned: path and query, percent-encoded */
     struct hf_buffer key;    /* owned: the value of Idempotency-Key, in quotes; empty: none */
+    struct hf_buffer client; /* owned: the value of Holdfast-Client, in quotes; empty: none */
+    uint64_t sequence;       /* of the client: Holdfast-Sequence */
     struct hf_buffer body;   /* owned: JSON; empty: none */
     const char *accept;      /* static */
     bool changes;            /* the request may change something on the server */

@@ -14,6 +14,7 @@ void hf_client_call_free(struct hf_client_call *call)
 {
     hf_buffer_free(&call->target);
     hf_buffer_free(&call->key);
+    hf_buffer_free(&call->client);
     hf_buffer_free(&call->body);
 }
 
@@ -144,16 +145,19 @@ static void query_fields(struct encoding *e, bool *first, const struct hf_call *
 
 /* ---- Keys ---- */
 
-/* Write the key as a string of RFC 8941, which preserves quotes and blanks at both ends. */
-static void key_add(struct encoding *e, struct hf_bytes key)
+/* Write the key, or the client's name, as a string of RFC 8941, which preserves quotes and blanks
+ * at both ends. what: "key" or "client". */
+static void key_add(struct encoding *e, const char *what, struct hf_bytes key,
+                    struct hf_buffer *out)
 {
     const unsigned char *p = key.data;
-    struct hf_buffer *out = &e->call->key;
     hf_buffer_add_char(out, '"');
     for (size_t i = 0; i < key.size; i++) {
         if (p[i] < 0x20 || p[i] > 0x7e) {
-            refuse(e, "the key is not printable ASCII, so it cannot be sent in an HTTP header. Use "
-                      "another key, such as a UUID");
+            refuse(e,
+                   "the %s is not printable ASCII, so it cannot be sent in an HTTP header. Use "
+                   "another %s, such as a UUID",
+                   what, what);
             return;
         }
         if (p[i] == '"' || p[i] == '\\')
@@ -291,7 +295,8 @@ static struct encoding begin(struct hf_client_call *call, const struct hf_call *
 static enum hf_status end(struct encoding *e)
 {
     const struct hf_client_call *call = e->call;
-    if (e->why->status == HF_OK && (call->target.failed || call->key.failed || call->body.failed))
+    if (e->why->status == HF_OK &&
+        (call->target.failed || call->key.failed || call->client.failed || call->body.failed))
         *e->why = (struct hf_error){ HF_NO_MEMORY, "out of memory" };
     if (e->why->status != HF_OK)
         hf_client_call_free(e->call);
@@ -305,20 +310,24 @@ static enum hf_status no_call(struct hf_client_call *call, struct hf_error *why)
     return why->status;
 }
 
-/* Is the call of this action, perhaps by one of its fields? */
-static bool makes(const struct hf_call *call, enum hf_action action)
+/* Is the call of the request's action, perhaps by one of its fields? What happened to a key and to
+ * a client's number are two calls of one action. */
+static bool makes(const struct hf_call *call, const struct hf_request *r)
 {
+    if (call->kind != HF_CALL_DO)
+        return false;
     for (size_t i = 0; i < call->field_count; i++)
-        if (call->fields[i].becomes == action)
+        if (call->fields[i].becomes == r->action)
             return true;
-    return call->action == action;
+    return call->action == r->action &&
+           (r->action != HF_GET_TOKEN || (call->param != NULL) == (r->client.size == 0));
 }
 
 enum hf_status hf_client_encode(const struct hf_request *r, struct hf_client_call *call,
                                 struct hf_error *why)
 {
     size_t i = 0;
-    while (i < hf_call_count && !(hf_calls[i].kind == HF_CALL_DO && makes(&hf_calls[i], r->action)))
+    while (i < hf_call_count && !makes(&hf_calls[i], r))
         i++;
     if (i == hf_call_count)
         return no_call(call, why);
@@ -328,9 +337,16 @@ enum hf_status hf_client_encode(const struct hf_request *r, struct hf_client_cal
     body_add(&e, row, r);
     target_path(&e, row, hf_action_bytes(r, hf_action_of(r->action)->row_name));
     query_fields(&e, &first, row, r);
+    if (r->action == HF_GET_TOKEN && r->client.size > 0) {
+        query_text(&e, &first, "client", r->client);
+        query_number(&e, &first, "sequence", r->sequence);
+    }
     query_tenant(&e, &first, r->tenant);
-    if (row->key)
-        key_add(&e, r->key);
+    if (row->key && r->client.size > 0)
+        key_add(&e, "client", r->client, &call->client);
+    else if (row->key)
+        key_add(&e, "key", r->key, &call->key);
+    call->sequence = r->sequence;
     /* A retry of admit is answered with seen, and one of begin with in-progress; a retry of set,
      * record or complete is safe. */
     call->again = r->action != HF_ADMIT && r->action != HF_BEGIN;

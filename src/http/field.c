@@ -210,9 +210,9 @@ static enum hf_http_parse take_kept(struct hf_http_reader *r, unsigned field, st
         all |= p[i];
     if (all & UINT64_C(0x8080808080808080))
         return hf_http_bad(
-            r, "Authorization, Idempotency-Key, Content-Type, Content-Encoding, Accept, Origin and "
-               "Sec-Fetch-Site must be ASCII. Correct it; encode a key with other bytes as "
-               "hexadecimal or base64.");
+            r, "Authorization, Idempotency-Key, Holdfast-Client, Holdfast-Sequence, Content-Type, "
+               "Content-Encoding, Accept, Origin and Sec-Fetch-Site must be ASCII. Correct it; "
+               "encode a key with other bytes as hexadecimal or base64.");
     if (field == HF_FIELD_HOST && !host_valid(value))
         return hf_http_bad(r, "Host must be a name or an address, with or without a port. Correct "
                               "it.");
@@ -241,15 +241,17 @@ static const struct known {
     { "authorization", 13, HF_FIELD_AUTHORIZATION },
     { "content-length", 14, LENGTH },
     { "sec-fetch-site", 14, HF_FIELD_SEC_FETCH_SITE },
+    { "holdfast-client", 15, HF_FIELD_CLIENT },
     { "idempotency-key", 15, HF_FIELD_IDEMPOTENCY_KEY },
     { "content-encoding", 16, HF_FIELD_CONTENT_ENCODING },
+    { "holdfast-sequence", 17, HF_FIELD_SEQUENCE },
     { "transfer-encoding", 17, CODING },
 };
 
 enum { KNOWN_COUNT = sizeof known / sizeof *known, KNOWN_LONGEST = 17 };
 
 static const unsigned char first_of_length[KNOWN_LONGEST + 1] = {
-    [4] = 0, [6] = 1, [10] = 4, [12] = 5, [13] = 6, [14] = 7, [15] = 9, [16] = 10, [17] = 11
+    [4] = 0, [6] = 1, [10] = 4, [12] = 5, [13] = 6, [14] = 7, [15] = 9, [16] = 11, [17] = 12
 };
 
 static unsigned field_of(struct hf_bytes name)
@@ -271,6 +273,9 @@ static enum hf_http_parse take_known(struct hf_http_reader *r, unsigned field,
         return HF_HTTP_DONE; /* the first one counts */
     if (again && field == HF_FIELD_IDEMPOTENCY_KEY)
         return hf_http_bad(r, "Idempotency-Key was sent more than once. Send it once.");
+    if (again && (field == HF_FIELD_CLIENT || field == HF_FIELD_SEQUENCE))
+        return hf_http_bad(r, "Holdfast-Client or Holdfast-Sequence was sent more than once. Send "
+                              "each of them once.");
     if (again && field != CONNECTION)
         return hf_http_bad(r, "A field was sent twice that may be sent only once: Host, "
                               "Content-Length, Transfer-Encoding, Expect, Authorization, "

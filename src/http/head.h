@@ -32,6 +32,8 @@ enum hf_http_field {
     HF_FIELD_HOST, /* present in HTTP/1.1, valid, not empty */
     HF_FIELD_AUTHORIZATION,
     HF_FIELD_IDEMPOTENCY_KEY,
+    HF_FIELD_CLIENT, /* Holdfast-Client, and below Holdfast-Sequence: of a numbered client */
+    HF_FIELD_SEQUENCE,
     HF_FIELD_CONTENT_TYPE,
     HF_FIELD_ACCEPT, /* may be repeated: the first one counts */
     HF_FIELD_ORIGIN,

@@ -99,13 +99,13 @@ void hf_server_answer(struct hf_json *j, const struct hf_request *request,
         hf_api_answer(j, request->action, &result->answer);
 }
 
-/* When the key of the answer is forgotten; 0: it is not remembered, or its claim is not settled:
- * that one is remembered until it is. */
+/* When the key of the answer is forgotten; 0: it is not remembered, or not by time: the number of a
+ * client, or a claim that is not settled. */
 static hf_time remembered_until(const struct hf_work *work)
 {
     const struct hf_answer *answer = &work->result.answer;
     if (work->match.call->key)
-        return work->result.token.expires_at;
+        return work->request.client.size > 0 ? 0 : work->result.token.expires_at;
     bool settled = answer->status == HF_OK && answer->kind == HF_RECORD_CLAIM;
     return settled ? answer->claim.expires_at : 0;
 }

@@ -325,6 +325,10 @@ static bool input_make(struct hf_work *work)
     *in = (struct hf_api_input){ .tenant = hf_mem(work->caller.tenant, work->caller.tenant_size),
                                  .has_key = x->head.has[HF_FIELD_IDEMPOTENCY_KEY],
                                  .key_field = key,
+                                 .has_client = x->head.has[HF_FIELD_CLIENT],
+                                 .client_field = x->head.field[HF_FIELD_CLIENT],
+                                 .has_sequence = x->head.has[HF_FIELD_SEQUENCE],
+                                 .sequence_field = x->head.field[HF_FIELD_SEQUENCE],
                                  .query = x->head.query,
                                  .body = x->body };
     if (work->caller.is_operator && work->match.call->by_operator && !hf_operator_tenant(work))

@@ -81,8 +81,11 @@ static void parameters_add(struct hf_json *j, const struct hf_call *call)
     hf_json_array(j);
     path_parameter_add(j, call);
     query_parameters_add(j, call);
-    if (call->key)
+    if (call->key) {
         hf_openapi_ref(j, "parameters", "Idempotency-Key");
+        hf_openapi_ref(j, "parameters", "Holdfast-Client");
+        hf_openapi_ref(j, "parameters", "Holdfast-Sequence");
+    }
     hf_json_array_end(j);
 }
 
@@ -174,7 +177,9 @@ static void call_add(struct hf_json *j, const struct hf_call *call)
     tag_add(j, call);
     hf_openapi_text(j, "summary", call->help);
     hf_json_name(j, "operationId");
-    if (call->kind == HF_CALL_DO)
+    if (call->action == HF_GET_TOKEN && !call->param) /* two calls have this action */
+        hf_json_text(j, "get_token_of_number");
+    else if (call->kind == HF_CALL_DO)
         hf_json_text(j, hf_action_name(call->action));
     else
         hf_json_joined(j, call->kind == HF_CALL_LIST ? "list_" : "", call->answers);
@@ -225,7 +230,7 @@ static const struct header {
       "all records could be read. An export does not look for violations." },
     { "Idempotency-Expires", "string", NULL,
       "When the key's window closes (RFC 3339). Until then the same request gets the same answer; "
-      "after that the key is new. Missing if nothing is remembered." },
+      "after that the key is new. Missing if nothing is remembered, and for a numbered client." },
     { "Idempotent-Replayed", "string", NULL, "`true` if this is a replay. Otherwise missing." },
     { "Referrer-Policy", "string", NULL, "`no-referrer`: links do not send the page's address." },
     { "Retry-After", "integer", NULL, "Seconds to wait before a retry." },
@@ -253,29 +258,44 @@ static void shared_headers_add(struct hf_json *j)
     hf_json_object_end(j);
 }
 
+/* A header field that calls with a key take. `whole`: a number from 1; else text. */
+static void shared_parameter_add(struct hf_json *j, const char *name, bool whole, const char *about)
+{
+    hf_json_name_bytes(j, hf_str(name));
+    hf_json_object(j);
+    hf_openapi_text(j, "name", name);
+    hf_openapi_text(j, "in", "header");
+    hf_json_name(j, "required");
+    hf_json_bool(j, false); /* either the key or the other two are */
+    hf_openapi_text(j, "description", about);
+    hf_json_name(j, "schema");
+    hf_json_object(j);
+    hf_openapi_text(j, "type", whole ? "integer" : "string");
+    hf_json_name_bytes(j, hf_str(whole ? "minimum" : "minLength"));
+    hf_json_uint(j, 1);
+    hf_json_object_end(j);
+    hf_json_object_end(j);
+}
+
 static void shared_parameters_add(struct hf_json *j)
 {
     hf_json_name(j, "parameters");
     hf_json_object(j);
-    hf_json_name(j, "Idempotency-Key");
-    hf_json_object(j);
-    hf_openapi_text(j, "name", "Idempotency-Key");
-    hf_openapi_text(j, "in", "header");
-    hf_json_name(j, "required");
-    hf_json_bool(j, true);
-    hf_openapi_text(
-        j, "description",
-        "The same for every attempt at one request, new for every new request. Plain or in quotes "
-        "(a string of RFC 8941); both are the same key. At most 256 bytes, unless the server is "
-        "configured otherwise. Calls without this parameter ignore the field; but a claim's key is "
-        "in its body or path, and a field with another key is refused.");
-    hf_json_name(j, "schema");
-    hf_json_object(j);
-    hf_openapi_text(j, "type", "string");
-    hf_json_name(j, "minLength");
-    hf_json_uint(j, 1);
-    hf_json_object_end(j);
-    hf_json_object_end(j);
+    shared_parameter_add(
+        j, "Idempotency-Key", false,
+        "Required, unless Holdfast-Client and Holdfast-Sequence are sent instead. The same for "
+        "every attempt at one request, new for every new request. Plain or in quotes (a string of "
+        "RFC 8941); both are the same key. At most 256 bytes, unless the server is configured "
+        "otherwise. Calls without this parameter ignore the field; but a claim's key is in its "
+        "body or path, and a field with another key is refused.");
+    shared_parameter_add(
+        j, "Holdfast-Client", false,
+        "In place of Idempotency-Key, together with Holdfast-Sequence: the name of a client that "
+        "numbers its requests. Plain or in quotes, as a key.");
+    shared_parameter_add(
+        j, "Holdfast-Sequence", true,
+        "The number of the client's request: 1, 2, 3 ... The same for every attempt at it. The "
+        "last 256 numbers are remembered; one more than a million above the highest is refused.");
     hf_json_object_end(j);
 }
 

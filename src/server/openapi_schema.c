@@ -143,8 +143,9 @@ static const struct member token_members[] = {
     HAS("digest", HEX, NULL, "of the action's parameters"),
     HAS("digest_function", TEXT, NULL, NULL),
     HAS("recorded_at", TIME, NULL, "the time of the first call; for a claim: of its newest begin"),
-    HAS("expires_at", TIME, NULL,
-        "when the key's window closes; 9999-12-31 for an unsettled claim"),
+    MAY_HAVE("expires_at", TIME, NULL,
+             "when the key's window closes; 9999-12-31 for an unsettled claim; absent for a number "
+             "of a client, which is remembered until it is 256 below the highest"),
     HAS("status", COUNT, NULL,
         "the HTTP status of the first answer; for a claim: what a begin would get now"),
     HAS("body", FIRST_BODY, NULL,

@@ -210,8 +210,11 @@ void hf_slow_trace(struct hf_work *work)
     hf_stats(work->server->db, &stats);
     struct hf_audit_trace_options options = { .has_tenant = sees_one_tenant(work),
                                               .tenant = tenant_of(work),
+                                              .sequence = work->wishes.sequence,
                                               .json = !wants_text(work),
                                               .now = stats.now };
+    if (options.sequence != 0)
+        options.subject = HF_AUDIT_SUBJECT_KEY;
     const char *dir = records_of(work, &options.postgres);
     options.timeline = work->timeline;
     struct hf_error why = { .status = HF_OK };

@@ -59,7 +59,8 @@ static void refused_with(const char *field, unsigned status)
     "Accept: */*\r\ncontent-type:application/json\r\nIDEMPOTENCY-KEY: \t order 8123\t \r\n" \
     "Authorization: Bearer 0123456789abcdef\r\nOrigin: http://h\r\nContent-Length: 67\r\n"  \
     "Accept: text/html\r\nExpect: 100-Continue\r\nConnection: keep-alive, x\r\n"            \
-    "Sec-Fetch-Site: cross-site\r\nContent-Encoding: gzip\r\n\r\n"
+    "Sec-Fetch-Site: cross-site\r\nContent-Encoding: gzip\r\nHoldfast-Client: till 4\r\n"   \
+    "Holdfast-Sequence: 17\r\n\r\n"
 
 static void a_typical_head(void **state)
 {
@@ -79,6 +80,8 @@ static void a_typical_head(void **state)
     IS(h->field[HF_FIELD_ORIGIN], "http://h");
     IS(h->field[HF_FIELD_SEC_FETCH_SITE], "cross-site");
     IS(h->field[HF_FIELD_CONTENT_ENCODING], "gzip");
+    IS(h->field[HF_FIELD_CLIENT], "till 4");
+    IS(h->field[HF_FIELD_SEQUENCE], "17");
     assert_true(h->has_length && h->length == 67 && !h->chunked);
     assert_true(h->keep_alive && h->expect_continue);
     assert_int_equal(h->size, strlen(TYPICAL));
@@ -298,6 +301,8 @@ static void repeated_fields(void **state)
                                         "Expect: 100-continue",
                                         "Authorization: x",
                                         "Idempotency-Key: x",
+                                        "Holdfast-Client: x",
+                                        "Holdfast-Sequence: 1",
                                         "Content-Type: x",
                                         "Origin: x" };
     for (size_t i = 0; i < sizeof once / sizeof *once; i++) {
@@ -315,10 +320,18 @@ static void repeated_fields(void **state)
 static void near_names(void **state)
 {
     (void)state;
-    static const char *const known[] = {
-        "Host",         "Accept",        "Expect",         "Origin",          "Connection",
-        "Content-Type", "Authorization", "Content-Length", "Idempotency-Key", "Transfer-Encoding"
-    };
+    static const char *const known[] = { "Host",
+                                         "Accept",
+                                         "Expect",
+                                         "Origin",
+                                         "Connection",
+                                         "Content-Type",
+                                         "Authorization",
+                                         "Content-Length",
+                                         "Idempotency-Key",
+                                         "Transfer-Encoding",
+                                         "Holdfast-Client",
+                                         "Holdfast-Sequence" };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         size_t size = strlen(known[i]);
         for (size_t at = 0; at <= size; at++) {
@@ -409,8 +422,9 @@ static void every_byte(void **state)
     try_bytes("GET / HTTP/1.1\r\nHost: a", "b\r\n\r\n", host);
     try_bytes(LINE "X", "Y: z\r\n\r\n", token_or_end);
     try_bytes(LINE "Content-Leng", "h: 5\r\n\r\n", token_or_end);
-    static const char *const kept[] = { "Authorization", "Idempotency-Key", "Content-Type",
-                                        "Accept", "Origin" };
+    static const char *const kept[] = { "Authorization",    "Idempotency-Key", "Content-Type",
+                                        "Accept",           "Origin",          "Holdfast-Client",
+                                        "Holdfast-Sequence" };
     char before[128];
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         for (int pad = 0; pad <= 17; pad++) {

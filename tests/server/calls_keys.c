@@ -543,6 +543,96 @@ static void clients_may_number_their_operations(void **state)
     refused(4, 409, "window-elapsed"); /* too far behind 300 to be remembered */
 }
 
+static int place_by_number(const char *fields, const char *resource)
+{
+    char body[200];
+    snprintf(body, sizeof body, "{\"resource\":\"%s\",\"requester\":\"q\",\"duration\":\"1h\"}",
+             resource);
+    talk_as(&t, fields);
+    int status = talk(&t, "POST /v1/holds", NULL, body);
+    talk_as(&t, NULL);
+    return status;
+}
+
+static void a_number_in_the_header_is_a_key(void **state)
+{
+    (void)state;
+    static const char one[] = "Holdfast-Client: \"till 4\"\r\nHoldfast-Sequence: 1\r\n";
+    char id[32], body[200];
+    assert_int_equal(place_by_number(one, "a"), 201);
+    snprintf(id, sizeof id, "%s", reply_text(&t.got, "id"));
+    /* It is forgotten by number, not at a time. */
+    assert_null(reply_field(&t.got, "Idempotency-Expires"));
+    assert_null(reply_field(&t.got, "Idempotent-Replayed"));
+    assert_int_equal(place_by_number("holdfast-sequence: 1\r\nHOLDFAST-CLIENT: till 4\r\n", "a"),
+                     201);
+    assert_string_equal(reply_field(&t.got, "Idempotent-Replayed"), "true");
+    assert_string_equal(reply_text(&t.got, "id"), id);
+    assert_int_equal(place_by_number(one, "b"), 422);
+    talk_refused(&t, 422, "token-collision");
+    /* The same number in a bulk request. */
+    assert_int_equal(batch("{\"op\":\"place_hold\",\"client\":\"till 4\",\"sequence\":1,"
+                           "\"resource\":\"a\",\"requester\":\"q\",\"duration\":\"1h\"}"),
+                     1);
+    assert_int_equal(at(0), 201);
+    assert_true(replayed());
+    /* Every call with a key takes it. */
+    talk_as(&t, "Holdfast-Client: till 4\r\nHoldfast-Sequence: 2\r\n");
+    assert_int_equal(talkf(&t, NULL, NULL, "POST /v1/holds/%s/confirm", id), 200);
+    talk_as(&t, "Holdfast-Client: till 4\r\nHoldfast-Sequence: 3\r\n");
+    assert_int_equal(talkf(&t, NULL, NULL, "POST /v1/holds/%s/reverse", id), 200);
+    talk_as(&t, "Holdfast-Client: till 4\r\nHoldfast-Sequence: 4\r\n");
+    assert_int_equal(talk(&t, "PUT /v1/registers/w", NULL, "{\"value\":1}"), 200);
+    talk_as(&t, "Holdfast-Client: till 4\r\nHoldfast-Sequence: 5\r\n");
+    assert_int_equal(talk(&t, "POST /v1/leases/l", NULL, "{\"holder\":\"h\",\"ttl\":\"1h\"}"), 201);
+    talk_as(&t, "Holdfast-Client: till 4\r\nHoldfast-Sequence: 6\r\n");
+    assert_int_equal(talk(&t, "DELETE /v1/registers/w", NULL, NULL), 200);
+    talk_as(&t, NULL);
+    assert_int_equal(place_by_number("Holdfast-Client: c\r\n", "d"), 400);
+    assert_int_equal(place_by_number("Holdfast-Sequence: 1\r\n", "d"), 400);
+    snprintf(body, sizeof body, "%s%s", one, "Idempotency-Key: k\r\n");
+    assert_int_equal(place_by_number(body, "d"), 400);
+    assert_non_null(strstr(reply_text(&t.got, "detail"), "one of the two"));
+}
+
+static void a_wild_number_does_not_lock_the_client_out(void **state)
+{
+    (void)state;
+    assert_int_equal(place_by_number("Holdfast-Client: c\r\nHoldfast-Sequence: 1\r\n", "a"), 201);
+    assert_int_equal(place_by_number("Holdfast-Client: c\r\nHoldfast-Sequence: 1000002\r\n", "b"),
+                     400);
+    talk_refused(&t, 400, "invalid-request");
+    assert_non_null(strstr(reply_text(&t.got, "detail"), "1000002 is more than 1000000 above"));
+    assert_int_equal(place_by_number("Holdfast-Client: c\r\nHoldfast-Sequence: 2\r\n", "b"), 201);
+    assert_int_equal(place_by_number("Holdfast-Client: c\r\nHoldfast-Sequence: 1000002\r\n", "e"),
+                     201);
+}
+
+static void what_happened_to_a_number(void **state)
+{
+    (void)state;
+    assert_int_equal(place_by_number("Holdfast-Client: a/b\r\nHoldfast-Sequence: 300\r\n", "a"),
+                     201);
+    assert_int_equal(place_by_number("Holdfast-Client: a/b\r\nHoldfast-Sequence: 301\r\n", "a"),
+                     409);
+    assert_int_equal(talk(&t, "GET /v1/tokens?client=a%2Fb&sequence=300", NULL, NULL), 200);
+    talk_is(&t, "{\"action\":\"place_hold\",\"digest\":\"*\",\"digest_function\":\"sha256/1\","
+                "\"recorded_at\":\"*\",\"status\":201,\"body\":{\"id\":\"*\",\"resource\":\"a\","
+                "\"requester\":\"q\",\"state\":\"held\",\"placed_at\":\"*\","
+                "\"expires_at\":\"*\"}}");
+    assert_int_equal(talk(&t, "GET /v1/tokens?client=a%2Fb&sequence=301", NULL, NULL), 200);
+    assert_true(reply_has(&t.got, "\"status\":409,\"body\":{"));
+    assert_int_equal(talk(&t, "GET /v1/tokens?client=a%2Fb&sequence=302", NULL, NULL), 404);
+    talk_refused(&t, 404, "not-known");
+    assert_int_equal(talk(&t, "GET /v1/tokens?client=a%2Fb&sequence=44", NULL, NULL), 409);
+    talk_refused(&t, 409, "window-elapsed");
+    assert_int_equal(talk(&t, "GET /v1/tokens?client=a%2Fb", NULL, NULL), 400);
+    assert_int_equal(talk(&t, "GET /v1/tokens?client=a%2Fb&sequence=0", NULL, NULL), 400);
+    assert_int_equal(talk(&t, "GET /v1/trace/a%2Fb?sequence=300", NULL, NULL), 200);
+    assert_true(reply_has(&t.got, "\"client\":\"a/b\",\"sequence\":300"));
+    assert_int_equal(talk(&t, "GET /v1/trace/a%2Fb?sequence=302", NULL, NULL), 404);
+}
+
 static char *many(size_t count)
 {
     char *body = malloc(count * 128 + 1);
@@ -633,6 +723,9 @@ int main(void)
         CALLS_TEST(lines_do_not_depend_on_each_other),
         CALLS_TEST(malformed_lines_say_what_is_wrong),
         CALLS_TEST(clients_may_number_their_operations),
+        CALLS_TEST(a_number_in_the_header_is_a_key),
+        CALLS_TEST(a_wild_number_does_not_lock_the_client_out),
+        CALLS_TEST(what_happened_to_a_number),
         CALLS_TEST(a_batch_has_8192_lines_and_one_commit),
         CALLS_TEST(one_line_more_is_refused_and_nothing_is_done),
         CALLS_TEST(a_body_beyond_the_limit_is_refused),

@@ -85,6 +85,8 @@ static void changes_without_a_key(void)
         { "POST /v1/guards/g/admit", "{\"identity\":\"i\"}" },
         { "POST /v1/registers/m/merge", "{\"type\":\"max\",\"value\":1}" },
         { "POST /v1/batch", "{\"op\":\"check\",\"guard\":\"g\",\"identity\":\"i\"}" },
+        { "POST /v1/batch",
+          "{\"op\":\"write\",\"client\":\"c\",\"sequence\":1,\"name\":\"n\",\"value\":1}" },
     };
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
         assert_int_equal(talk(&t, calls[i][0], NULL, calls[i][1]), 200);
@@ -104,6 +106,7 @@ static void questions(void)
         "/v1/leases/l",
         "/v1/registers/x",
         "/v1/tokens/k1",
+        "/v1/tokens?client=c&sequence=1",
         "/v1/audit",
         "/v1/head",
         "/v1/trace/k1",

@@ -637,18 +637,105 @@ static void test_missing_keys(void **state)
     assert_int_equal(count, 9);
 }
 
+/* Decode a call with the fields of a numbered client; NULL: without that field. */
+static enum hf_status by_number(const char *path, const char *key, const char *client,
+                                const char *sequence)
+{
+    struct hf_call_match match;
+    struct hf_api_input in = { .has_key = key != NULL,
+                               .key_field = hf_str(key),
+                               .has_client = client != NULL,
+                               .client_field = hf_str(client),
+                               .has_sequence = sequence != NULL,
+                               .sequence_field = hf_str(sequence) };
+    hf_arena_reset(&decoded.arena);
+    decoded.why.detail[0] = '\0';
+    hf_call_find(POST, hf_str(path), &match);
+    assert_non_null(match.call);
+    in.params[0] = match.params[0];
+    if (match.call->action == HF_CHECK)
+        in.body = hf_str("{\"identity\":\"i\"}");
+    if (match.call->action == HF_BEGIN)
+        in.body = hf_str("{\"payload\":1}");
+    return hf_api_decode(match.call, &in, &decoded.arena, &decoded.request, &decoded.why);
+}
+
+static void test_numbers_in_place_of_keys(void **state)
+{
+    (void)state;
+    static const char confirm[] = "/v1/holds/x/confirm";
+    assert_int_equal(by_number(confirm, NULL, "till 4", "7"), HF_OK);
+    same(decoded.request.client, "till 4");
+    assert_true(decoded.request.sequence == 7 && decoded.request.key.size == 0);
+    assert_int_equal(by_number(confirm, NULL, "\"till \\\"4\\\"\"", "18446744073709551615"), HF_OK);
+    same(decoded.request.client, "till \"4\"");
+    assert_true(decoded.request.sequence == UINT64_MAX);
+    assert_int_equal(by_number(confirm, NULL, "c", "0"), HF_OK); /* for the core to refuse */
+    static const struct {
+        const char *path, *key, *client, *sequence, *why;
+    } wrong[] = {
+        { confirm, NULL, "c", NULL, "Holdfast-Client, Holdfast-Sequence: expected both or none." },
+        { confirm, NULL, NULL, "1", "Holdfast-Client, Holdfast-Sequence: expected both or none." },
+        { confirm, "k", "c", "1", "Idempotency-Key, Holdfast-Client: expected one of the two." },
+        { confirm, NULL, "", "1", "Holdfast-Client: expected a bare name" },
+        { confirm, NULL, "\"c", "1", "Holdfast-Client: expected a bare name" },
+        { confirm, NULL, "\xff", "1", "Holdfast-Client: expected UTF-8." },
+        { confirm, NULL, "c", "", "Holdfast-Sequence: expected a whole number from 1." },
+        { confirm, NULL, "c", "+1", "Holdfast-Sequence: expected a whole number from 1." },
+        { confirm, NULL, "c", "1.0", "Holdfast-Sequence: expected a whole number from 1." },
+        { confirm, NULL, "c", "18446744073709551616", "Holdfast-Sequence: expected a whole" },
+        { "/v1/guards/g/check", NULL, "c", "x", "Holdfast-Sequence: expected a whole number" },
+        { "/v1/claims", NULL, "c", "1", "key: it is missing." },
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(by_number(wrong[i].path, wrong[i].key, wrong[i].client, wrong[i].sequence),
+                         HF_INVALID_REQUEST);
+        if (strncmp(decoded.why.detail, wrong[i].why, strlen(wrong[i].why)) != 0)
+            fail_msg("case %zu: %s", i, decoded.why.detail);
+    }
+    assert_int_equal(by_number("/v1/guards/g/check", NULL, "c", "1"), HF_OK); /* ignored */
+    assert_int_equal(decoded.request.client.size, 0);
+}
+
+static void test_what_happened_to_a_number(void **state)
+{
+    (void)state;
+    const struct hf_request *r = good(GET, "/v1/tokens?client=till%204&sequence=9", NULL, NULL);
+    assert_int_equal(r->action, HF_GET_TOKEN);
+    same(r->client, "till 4");
+    assert_true(r->sequence == 9 && r->key.size == 0);
+    static const char *const wrong[] = { "/v1/tokens",
+                                         "/v1/tokens?client=c",
+                                         "/v1/tokens?sequence=1",
+                                         "/v1/tokens?client=c&sequence=x",
+                                         "/v1/tokens?client=%00&sequence=1",
+                                         "/v1/tokens?client=c&sequence=1&key=k" };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_int_equal(decode_bytes(GET, wrong[i], NULL, hf_mem(NULL, 0)), HF_INVALID_REQUEST);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_place_hold),   cmocka_unit_test(test_nothing_is_allocated),
-        cmocka_unit_test(test_bodies),       cmocka_unit_test(test_long_names),
-        cmocka_unit_test(test_durations),    cmocka_unit_test(test_params),
-        cmocka_unit_test(test_no_body),      cmocka_unit_test(test_no_query),
-        cmocka_unit_test(test_resources),    cmocka_unit_test(test_guards),
-        cmocka_unit_test(test_identities),   cmocka_unit_test(test_begin),
-        cmocka_unit_test(test_settle),       cmocka_unit_test(test_leases),
-        cmocka_unit_test(test_write),        cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_place_hold),
+        cmocka_unit_test(test_nothing_is_allocated),
+        cmocka_unit_test(test_bodies),
+        cmocka_unit_test(test_long_names),
+        cmocka_unit_test(test_durations),
+        cmocka_unit_test(test_params),
+        cmocka_unit_test(test_no_body),
+        cmocka_unit_test(test_no_query),
+        cmocka_unit_test(test_resources),
+        cmocka_unit_test(test_guards),
+        cmocka_unit_test(test_identities),
+        cmocka_unit_test(test_begin),
+        cmocka_unit_test(test_settle),
+        cmocka_unit_test(test_leases),
+        cmocka_unit_test(test_write),
+        cmocka_unit_test(test_keys),
         cmocka_unit_test(test_missing_keys),
+        cmocka_unit_test(test_numbers_in_place_of_keys),
+        cmocka_unit_test(test_what_happened_to_a_number),
     };
     return cmocka_run_group_tests(tests, NULL, decode_end);
 }

@@ -371,10 +371,13 @@ static void test_export(void **state)
     static const struct {
         const char *target;
         unsigned choice;
-    } fine[] = {
-        { "/v1/export", 0 }, { "/v1/export?format=jsonl", 0 }, { "/v1/export?format=sqlite", 1 },
-        { "/v1/audit", 0 },  { "/v1/trace/%ff", 0 },           { "/metrics?", 0 }
-    };
+    } fine[] = { { "/v1/export", 0 },
+                 { "/v1/export?format=jsonl", 0 },
+                 { "/v1/export?format=sqlite", 1 },
+                 { "/v1/audit", 0 },
+                 { "/v1/trace/%ff", 0 },
+                 { "/metrics?", 0 },
+                 { "/v1/trace/till?sequence=12", 12 } };
     for (size_t i = 0; i < sizeof fine / sizeof *fine; i++) {
         decoded.wishes.format = 77;
         decoded.wishes.has_head = true;
@@ -382,6 +385,7 @@ static void test_export(void **state)
         assert_int_equal(decoded.wishes.format, fine[i].choice);
         assert_false(decoded.wishes.has_head);
     }
+    list_refused("/v1/trace/till?sequence=0", "sequence: expected a whole number from 1.");
     list_refused("/v1/export?format=xml", "format: expected one of jsonl, sqlite.");
     list_refused("/v1/export?format=", "format: expected one of jsonl, sqlite.");
     list_refused("/v1/export?format=jsonl&format=sqlite",

@@ -27,7 +27,17 @@ static const struct hf_call *arrive(const struct hf_client_call *call, struct hf
     hf_call_find(call->method, path, &match);
     *in = (struct hf_api_input){ .has_key = call->key.size > 0,
                                  .key_field = hf_mem(call->key.data, call->key.size),
+                                 .has_client = call->client.size > 0,
+                                 .client_field = hf_mem(call->client.data, call->client.size),
                                  .body = hf_mem(call->body.data, call->body.size) };
+    if (in->has_client) {
+        char number[24];
+        int n = snprintf(number, sizeof number, "%llu", (unsigned long long)call->sequence);
+        char *room = hf_arena_take(&arena, (size_t)n);
+        memcpy(room, number, (size_t)n);
+        in->has_sequence = true;
+        in->sequence_field = hf_mem(room, (size_t)n);
+    }
     if (mark)
         in->query = hf_mem(mark + 1, target.size - path.size - 1);
     if (match.call && match.params[0].size > 0) {
@@ -214,6 +224,17 @@ static void looks(void **state)
     struct hf_client_call call;
     travel(&r, &call, &got);
     assert_int_equal(call.key.size, 0);
+    hf_client_call_free(&call);
+    r = (struct hf_request){ .action = HF_GET_TOKEN, .client = hf_str("a/b &c"), .sequence = 77 };
+    travel(&r, &call, &got);
+    ASSERT_SAME(r.client, got.client);
+    assert_true(got.sequence == 77 && call.client.size == 0);
+    hf_client_call_free(&call);
+    r = (struct hf_request){ .action = HF_EXPIRE, .client = hf_str(" \"t\" "), .sequence = 78 };
+    r.hold.id = hf_str("x");
+    travel(&r, &call, &got);
+    ASSERT_SAME(r.client, got.client);
+    assert_true(got.sequence == 78 && got.key.size == 0 && call.key.size == 0);
     hf_client_call_free(&call);
 }
 

@@ -126,10 +126,13 @@ static void test_parameters(void **state)
                 parameter_of(operation, "path", hf_mem(open + 1, strcspn(open + 1, "}"))));
         }
         if (call->key) {
-            struct tree *key = parameter_of(operation, "header", hf_str("Idempotency-Key"));
-            count++;
-            assert_non_null(key);
-            assert_int_equal(tree_get(key, "required")->type, HF_READ_TRUE);
+            static const char *const fields[] = { "Idempotency-Key", "Holdfast-Client",
+                                                  "Holdfast-Sequence" };
+            for (size_t k = 0; k < 3; k++, count++) {
+                struct tree *key = parameter_of(operation, "header", hf_str(fields[k]));
+                assert_non_null(key);
+                assert_int_equal(tree_get(key, "required")->type, HF_READ_FALSE);
+            }
         }
         for (size_t k = 0; !hf_call_has_body(call) && k < call->field_count; k++) {
             struct tree *field = parameter_of(operation, "query", hf_str(call->fields[k].name));
