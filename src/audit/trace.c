@@ -390,7 +390,10 @@ static void key_summary(const struct trace *t, const struct owner *o, struct hf_
     if (t->owner_count > 1)
         hf_buffer_printf(b, ", %s", owner_label(owner_name(o)).text);
     hf_buffer_add_text(b, ": ");
-    if (o->unsettled)
+    if (t->options->sequence)
+        hf_buffer_printf(b, "bound until the client's highest number is %llu",
+                         (unsigned long long)t->options->sequence + HF_SEQUENCE_WINDOW);
+    else if (o->unsettled)
         claim_summary(o, now, b);
     else if (now < o->key_until)
         hf_buffer_printf(b, "bound %s", hf_audit_until(o->key_until).text);
@@ -429,11 +432,15 @@ static void summary(const struct trace *t, struct hf_buffer *b)
         hf_buffer_printf(b, " (the journal is damaged: lost events are not shown)");
 }
 
-/* The hold or key, and its tenant unless that is the default one: `Key "a" of tenant "shop"`. */
+/* The hold, key or number, and its tenant unless that is the default one:
+ * `Key "a" of tenant "shop"`. */
 static void title(const struct trace *t, struct hf_buffer *b)
 {
-    hf_buffer_printf(b, "%s %s", t->id[0] ? "Hold" : "Key",
-                     t->id[0] ? t->id : hf_audit_show(t->name).text);
+    if (t->options->sequence)
+        hf_buffer_printf(b, "Number %llu of client ", (unsigned long long)t->options->sequence);
+    else
+        hf_buffer_add_text(b, t->id[0] ? "Hold " : "Key ");
+    hf_buffer_add_text(b, t->id[0] ? t->id : hf_audit_show(t->name).text);
     if (t->owner_count == 1 && t->owners[0].size > 0)
         hf_buffer_printf(b, " of %s", owner_label(owner_name(t->owners)).text);
     hf_buffer_printf(b, ": %s", hf_audit_count(t->count, "event", "events").text);
@@ -603,9 +610,14 @@ static int trace_run(struct trace *t, const char *dir, FILE *out, struct hf_erro
     }
     if (t->count > 0)
         return 0;
-    const char *what = t->options->subject == HF_AUDIT_SUBJECT_HOLD  ? "hold"
-                       : t->options->subject == HF_AUDIT_SUBJECT_KEY ? "key"
-                                                                     : "hold or key";
+    char number[64] = "";
+    if (t->options->sequence)
+        snprintf(number, sizeof number, "request with number %llu of client",
+                 (unsigned long long)t->options->sequence);
+    const char *what = number[0]                                      ? number
+                       : t->options->subject == HF_AUDIT_SUBJECT_HOLD ? "hold"
+                       : t->options->subject == HF_AUDIT_SUBJECT_KEY  ? "key"
+                                                                      : "hold or key";
     (void)hf_error_set(why, HF_NOT_KNOWN,
                        "No %s %s is in the journal%s. Check the spelling%s and the store.", what,
                        hf_audit_show(t->name).text, t->damages ? ", as far as it can be read" : "",

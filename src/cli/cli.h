@@ -80,6 +80,10 @@ enum hf_cli_exit hf_cli_open(struct hf_cli *cli, bool create);
  * time. */
 void hf_cli_close(struct hf_cli *cli, bool tidy);
 
+/* Read --client and --sequence, which replace the key. client: out, unchanged if they are not
+ * given. False after an error message: one of them is missing, or there is a key too. */
+bool hf_cli_numbered(const struct hf_cli *cli, struct hf_bytes *client, uint64_t *sequence);
+
 /* Open, send the request, show the answer, close. Fills in the tenant and, for actions with a key,
  * the key. */
 enum hf_cli_exit hf_cli_ask(struct hf_cli *cli, struct hf_request *request, bool create);
@@ -135,7 +139,8 @@ enum hf_cli_exit hf_cli_remote_lost(struct hf_cli *cli, const struct hf_client_c
 
 /* The commands that read the whole journal, run by the server. */
 enum hf_cli_exit hf_cli_remote_audit(struct hf_cli *cli);
-enum hf_cli_exit hf_cli_remote_trace(struct hf_cli *cli);
+/* sequence: not 0: of the client `name`. */
+enum hf_cli_exit hf_cli_remote_trace(struct hf_cli *cli, struct hf_bytes name, uint64_t sequence);
 /* ---- download.c ---- */
 enum hf_cli_exit hf_cli_remote_export(struct hf_cli *cli, bool sqlite);
 

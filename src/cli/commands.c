@@ -19,7 +19,7 @@
      BIT(TENANT_MEMORY_MAX) | BIT(TENANT_RECORDS_MAX) | BIT(LOG) | BIT(LOG_KEYS) |                \
      BIT(LOG_DUPLICATES) | BIT(SANDBOX))
 #define STORES (KEPT | BIT(IDEMPOTENCY_WINDOW) | BIT(TOKEN_MAX_LENGTH) | BIT(REGISTRY))
-
+#define KEY HF_OPTS_KEY
 #define KEYED_REFUSALS "invalid-request, token-collision"
 
 const struct hf_cli_command hf_cli_commands[] = {
@@ -64,7 +64,7 @@ const struct hf_cli_command hf_cli_commands[] = {
       .args = "RESOURCE",
       .args_min = 1,
       .args_max = 1,
-      .options = BIT(FOR) | BIT(DURATION) | BIT(FENCE) | BIT(KEY),
+      .options = BIT(FOR) | BIT(DURATION) | BIT(FENCE) | KEY,
       .required = BIT(FOR) | BIT(DURATION),
       .globals = CHANGES,
       .keyed = true,
@@ -85,7 +85,7 @@ const struct hf_cli_command hf_cli_commands[] = {
       .args = "ID",
       .args_min = 1,
       .args_max = 1,
-      .options = BIT(KEY) | BIT(LATE),
+      .options = KEY | BIT(LATE),
       .globals = CHANGES,
       .keyed = true,
       .summary = "make a hold final, before it expires",
@@ -109,7 +109,7 @@ const struct hf_cli_command hf_cli_commands[] = {
       .args = "ID",
       .args_min = 1,
       .args_max = 1,
-      .options = BIT(KEY),
+      .options = KEY,
       .globals = CHANGES,
       .keyed = true,
       .summary = "give a hold's unit back",
@@ -124,7 +124,7 @@ const struct hf_cli_command hf_cli_commands[] = {
       .args = "ID",
       .args_min = 1,
       .args_max = 1,
-      .options = BIT(KEY),
+      .options = KEY,
       .globals = CHANGES,
       .keyed = true,
       .summary = "end an overdue hold",
@@ -139,7 +139,7 @@ const struct hf_cli_command hf_cli_commands[] = {
       .args = "ID",
       .args_min = 1,
       .args_max = 1,
-      .options = BIT(KEY),
+      .options = KEY,
       .globals = CHANGES,
       .keyed = true,
       .summary = "give a confirmed unit back, by a new record",
@@ -306,7 +306,7 @@ const struct hf_cli_command hf_cli_commands[] = {
       .args = "grant|renew|release|show|delete NAME",
       .args_min = 1,
       .args_max = 2,
-      .options = BIT(HOLDER) | BIT(TTL) | BIT(FENCE) | BIT(KEY),
+      .options = BIT(HOLDER) | BIT(TTL) | BIT(FENCE) | KEY,
       .globals = CHANGES,
       .keyed = true,
       .summary = "get authority over a name, with a fence, for a limited time",
@@ -328,7 +328,7 @@ const struct hf_cli_command hf_cli_commands[] = {
       .args = "write|merge|show|delete NAME",
       .args_min = 1,
       .args_max = 2,
-      .options = BIT(VALUE) | BIT(TYPE) | BIT(FENCE) | BIT(IF_VERSION) | BIT(KEY),
+      .options = BIT(VALUE) | BIT(TYPE) | BIT(FENCE) | BIT(IF_VERSION) | KEY,
       .globals = CHANGES,
       .keyed = true,
       .summary = "write or merge a named value, guarded by a fence or a version",
@@ -367,22 +367,23 @@ const struct hf_cli_command hf_cli_commands[] = {
           "report names the records" },
     { .name = "trace",
       .run = hf_cmd_trace,
-      .args = "ID|KEY",
-      .args_min = 1,
+      .args = "[ID|KEY]",
       .args_max = 1,
+      .options = BIT(CLIENT) | BIT(SEQUENCE),
       .globals = LOOK,
       .summary = "show every event of a hold or a key",
       .about =
-          "Shows everything that the journal has about a hold, by its id, or about a key. Can run "
-          "while a server uses the store. Changes nothing. Without --tenant, searches all tenants; "
-          "with it, holds and keys of other tenants are not known.",
+          "Shows everything that the journal has about a hold, by its id, or about a key; with "
+          "--client and --sequence, about the request that a numbered client sent with that "
+          "number. Can run while a server uses the store. Changes nothing. Without --tenant, "
+          "searches all tenants; with it, holds and keys of other tenants are not known.",
       .example = "  $ holdfast trace 2pchzd8hasq1k79e61jzn6k0wx\n"
                  "  Hold 2pchzd8hasq1k79e61jzn6k0wx: 1 event\n"
                  "\n"
                  "  2026-11-15T21:39:57.123Z  placed by key \"order-8123\" for 15m: ...\n"
                  "\n"
                  "  As of 2026-11-15T21:39:57.123Z: held\n",
-      .refusals = "no such hold or key" },
+      .refusals = "no such hold, key or number" },
     { .name = "export",
       .run = hf_cmd_export,
       .args = "FILE",

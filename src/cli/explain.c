@@ -22,6 +22,7 @@ static const struct rule rules[] = {
     { "IDENTITY", 1, HF_IDENTITY_MAX, false, "1 to 1024 bytes" },
     { "--for", 1, HF_NAME_MAX, true, "a name of 1 to 1024 bytes of UTF-8" },
     { "--resource", 1, HF_NAME_MAX, true, "a name of 1 to 1024 bytes of UTF-8" },
+    { "--client", 1, HF_NAME_MAX, true, "a name of 1 to 1024 bytes of UTF-8" },
     { "--requester", 1, HF_NAME_MAX, true, "a name of 1 to 1024 bytes of UTF-8" },
     { "--tenant", 0, HF_TENANT_MAX, true, "a tenant's name of at most 64 bytes of UTF-8" },
     { "--holder", 1, HF_NAME_MAX, true, "a name of 1 to 1024 bytes of UTF-8" },

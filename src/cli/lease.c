@@ -6,29 +6,28 @@
 #include "json/writer.h"
 
 #define BIT HF_OPT_BIT
+#define KEY HF_OPTS_KEY
 #define COUNT(table) (sizeof(table) / sizeof *(table))
 
 static const char lease_fence[] = "the fence that grant printed; holdfast lease show prints it too";
 
 static const struct hf_cli_verb lease_verbs[] = {
-    { "grant", HF_GRANT, .keyed = true, .options = BIT(HOLDER) | BIT(TTL) | BIT(KEY),
+    { "grant", HF_GRANT, .keyed = true, .options = BIT(HOLDER) | BIT(TTL) | KEY,
       .needs = HF_OPT_HOLDER, .hint = "the worker that gets the lease" },
     { "renew", HF_RENEW, .options = BIT(FENCE) | BIT(TTL), .needs = HF_OPT_FENCE,
       .hint = lease_fence },
     { "release", HF_RETURN, .options = BIT(FENCE), .needs = HF_OPT_FENCE, .hint = lease_fence },
     { .name = "show", .action = HF_GET_LEASE },
-    { "delete", HF_DELETE_LEASE, .keyed = true, .options = BIT(FENCE) | BIT(KEY) },
+    { "delete", HF_DELETE_LEASE, .keyed = true, .options = BIT(FENCE) | KEY },
 };
 
 static const struct hf_cli_verb register_verbs[] = {
-    { "write", HF_WRITE, .keyed = true,
-      .options = BIT(VALUE) | BIT(FENCE) | BIT(IF_VERSION) | BIT(KEY), .needs = HF_OPT_VALUE,
-      .hint = "the new value, JSON or a text" },
+    { "write", HF_WRITE, .keyed = true, .options = BIT(VALUE) | BIT(FENCE) | BIT(IF_VERSION) | KEY,
+      .needs = HF_OPT_VALUE, .hint = "the new value, JSON or a text" },
     { "merge", HF_MERGE, .options = BIT(TYPE) | BIT(VALUE), .needs = HF_OPT_TYPE,
       .hint = "how the value is merged; see: holdfast help register" },
     { .name = "show", .action = HF_GET_REGISTER },
-    { "delete", HF_DELETE_REGISTER, .keyed = true,
-      .options = BIT(FENCE) | BIT(IF_VERSION) | BIT(KEY) },
+    { "delete", HF_DELETE_REGISTER, .keyed = true, .options = BIT(FENCE) | BIT(IF_VERSION) | KEY },
 };
 
 static bool fence_read(const struct hf_cli *cli, uint64_t *fence)

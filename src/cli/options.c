@@ -49,6 +49,12 @@ const struct hf_cli_option hf_cli_options[HF_OPT_COUNT] = {
     [HF_OPT_KEY] = { "key", "K", NULL, NULL,
                      "idempotency key: a retry with the same key acts once (a new key, which is "
                      "printed)" },
+    [HF_OPT_CLIENT] = { "client", "NAME", NULL, NULL,
+                        "in place of a key, with --sequence: the name of a client that numbers its "
+                        "requests" },
+    [HF_OPT_SEQUENCE] = { "sequence", "N", NULL, NULL,
+                          "the number of the client's request: 1, 2, 3 ... The last 256 are "
+                          "remembered" },
     [HF_OPT_STATE] = { "state", "S", NULL, "held|confirmed|released|expired",
                        "only holds in this state" },
     [HF_OPT_RESOURCE] = { "resource", "R", NULL, NULL, "only holds on this resource" },

@@ -27,6 +27,8 @@ enum hf_cli_option_id {
     HF_OPT_DURATION,
     HF_OPT_FENCE,
     HF_OPT_KEY,
+    HF_OPT_CLIENT,
+    HF_OPT_SEQUENCE,
     HF_OPT_LATE,
     HF_OPT_STATE,
     HF_OPT_RESOURCE,
@@ -104,6 +106,8 @@ enum hf_cli_option_id {
 /* A set of options, a bit for each: there are more than 64. */
 __extension__ typedef unsigned __int128 hf_cli_set;
 #define HF_OPT_BIT(name) ((hf_cli_set)1 << HF_OPT_##name)
+/* What names the request of a keyed command: its key, or a client and the number of its request. */
+#define HF_OPTS_KEY (HF_OPT_BIT(KEY) | HF_OPT_BIT(CLIENT) | HF_OPT_BIT(SEQUENCE))
 #define HF_OPT_GLOBAL (((hf_cli_set)1 << HF_OPT_FOR) - 1)
 
 struct hf_cli_option {

@@ -4,6 +4,7 @@
 #include "base/bytes.h"
 #include "cli/commands.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,7 +18,12 @@ static void retry_advice(const struct hf_cli *cli, const struct hf_client_call *
                          struct hf_buffer *out)
 {
     const char *key = cli->values[HF_OPT_KEY] ? cli->values[HF_OPT_KEY] : cli->key;
-    if (cli->keyed) {
+    if (cli->keyed && cli->values[HF_OPT_CLIENT]) {
+        hf_buffer_printf(out, "retry with the same number, --sequence %s --client ",
+                         cli->values[HF_OPT_SEQUENCE]);
+        hf_cli_add_quoted(out, hf_str(cli->values[HF_OPT_CLIENT]));
+        hf_buffer_add_text(out, ". The retry returns the first answer, or does the work now, once");
+    } else if (cli->keyed) {
         hf_buffer_add_text(out, "retry with the same key, --key ");
         hf_cli_add_quoted(out, hf_str(key));
         hf_buffer_add_text(out, ". The retry returns the first answer, or does the work now, once");
@@ -145,10 +151,13 @@ static struct hf_bytes body_of(const struct hf_client_answer *answer)
     return hf_mem(answer->body.data, answer->body.size);
 }
 
-/* When was the call with this key first answered? 0: unknown. */
-static hf_time first_answered(struct hf_cli *cli, struct hf_bytes key)
+/* When was the call with the key or number of `first` answered for the first time? 0: unknown. */
+static hf_time first_answered(struct hf_cli *cli, const struct hf_request *first)
 {
-    struct hf_request request = { .action = HF_GET_TOKEN, .key = key };
+    struct hf_request request = { .action = HF_GET_TOKEN,
+                                  .key = first->key,
+                                  .client = first->client,
+                                  .sequence = first->sequence };
     struct hf_client_call call;
     struct hf_client_answer answer = { .head = { .status = 0 } };
     struct hf_error why;
@@ -191,7 +200,7 @@ enum hf_cli_exit hf_cli_remote_ask(struct hf_cli *cli, const struct hf_request *
     if (code == HF_EXIT_DONE)
         code = show(cli, &call, request->action, &answer);
     if (answer.head.replayed && (code == HF_EXIT_DONE || code == HF_EXIT_REFUSED))
-        hf_cli_say_replayed(cli, first_answered(cli, request->key));
+        hf_cli_say_replayed(cli, first_answered(cli, request));
     hf_client_answer_free(&answer);
     hf_client_call_free(&call);
     return code;
@@ -299,11 +308,14 @@ enum hf_cli_exit hf_cli_remote_audit(struct hf_cli *cli)
     return report(cli, HF_CALL_AUDIT, hf_mem(NULL, 0), query);
 }
 
-enum hf_cli_exit hf_cli_remote_trace(struct hf_cli *cli)
+enum hf_cli_exit hf_cli_remote_trace(struct hf_cli *cli, struct hf_bytes name, uint64_t sequence)
 {
-    if (cli->args[0][0] == '\0') /* the path would be invalid, and no hold or key is empty */
+    char query[40] = "";
+    if (name.size == 0) /* the path would be invalid, and no hold or key is empty */
         return hf_cli_refuse(
             cli, (enum hf_action)0, HF_NOT_KNOWN,
             "No hold or key \"\" is in the journal. Check the spelling and the store.");
-    return report(cli, HF_CALL_TRACE, hf_str(cli->args[0]), "");
+    if (sequence != 0)
+        snprintf(query, sizeof query, "sequence=%" PRIu64, sequence);
+    return report(cli, HF_CALL_TRACE, name, query);
 }

@@ -325,9 +325,41 @@ static enum hf_cli_exit ask(struct hf_cli *cli, const struct hf_request *request
     return code;
 }
 
+bool hf_cli_numbered(const struct hf_cli *cli, struct hf_bytes *client, uint64_t *sequence)
+{
+    const char *name = cli->values[HF_OPT_CLIENT], *number = cli->values[HF_OPT_SEQUENCE];
+    if (!name != !number) {
+        hf_cli_error(cli, "%s: --client and --sequence belong together: use both or none",
+                     cli->command->name);
+        return false;
+    }
+    if (name && cli->values[HF_OPT_KEY]) {
+        hf_cli_error(cli,
+                     "%s: --key and --client exclude each other: a numbered client sends its "
+                     "number in place of a key. Use one of them",
+                     cli->command->name);
+        return false;
+    }
+    if (name)
+        *client = hf_str(name);
+    return hf_cli_number(cli, HF_OPT_SEQUENCE, (struct hf_cli_range){ 1, UINT64_MAX }, sequence);
+}
+
+/* Fill in the key or the number of an action that needs one. */
+static void key_fill(struct hf_cli *cli, struct hf_request *request)
+{
+    if (!cli->keyed || request->client.size > 0)
+        return;
+    if (!cli->values[HF_OPT_KEY])
+        key_make(cli);
+    request->key = hf_str(cli->values[HF_OPT_KEY] ? cli->values[HF_OPT_KEY] : cli->key);
+}
+
 enum hf_cli_exit hf_cli_ask(struct hf_cli *cli, struct hf_request *request, bool create)
 {
     struct hf_buffer blame = { 0 };
+    if (!hf_cli_numbered(cli, &request->client, &request->sequence))
+        return HF_EXIT_USAGE;
     enum hf_status malformed = hf_cli_malformed(cli, &blame);
     enum hf_cli_exit code =
         malformed == HF_OK ? hf_cli_open(cli, create)
@@ -337,11 +369,7 @@ enum hf_cli_exit hf_cli_ask(struct hf_cli *cli, struct hf_request *request, bool
         return code;
     if (cli->values[HF_OPT_TENANT])
         request->tenant = hf_str(cli->values[HF_OPT_TENANT]);
-    if (cli->keyed) {
-        if (!cli->values[HF_OPT_KEY])
-            key_make(cli);
-        request->key = hf_str(cli->values[HF_OPT_KEY] ? cli->values[HF_OPT_KEY] : cli->key);
-    }
+    key_fill(cli, request);
     code = cli->client ? hf_cli_remote_ask(cli, request) : ask(cli, request);
     hf_cli_close(cli, create);
     return code;

@@ -94,6 +94,43 @@ json "j.code === 'window-elapsed' && j.verdict === 'refund'"
 has err "Refund the payment"
 try 2 confirm "$late" --late perhaps --key late-6
 
+# A client that numbers its requests sends its number in place of a key.
+try 0 hold till-room --for guest-92 --duration 1h --client 'till 4' --sequence 1 --json
+hasnt err "key:"
+json 'j.state === "held"'
+till=$(field id)
+cp out first
+try 0 hold till-room --for guest-92 --duration 1h --client 'till 4' --sequence 1 --json
+has err "(replayed: first answered at 20"
+same first out
+try 1 hold till-room --for guest-93 --duration 1h --client 'till 4' --sequence 1
+has err "token-collision"
+try 0 confirm "$till" --client 'till 4' --sequence 2
+try 1 hold other --for guest-93 --duration 1h --client 'till 4' --sequence 1000003
+has err "invalid-request: sequence: 1000003 is more than 1000000 above the highest number"
+try 0 reverse "$till" --client 'till 4' --sequence 300
+try 1 release "$till" --client 'till 4' --sequence 44
+has err "window-elapsed: sequence: 44 is 256 or more below the highest number"
+try 0 trace --client 'till 4' --sequence 1
+has out 'Number 1 of client "till 4": 1 event'
+has out "bound until the client's highest number is 257"
+try 0 trace --client 'till 4' --sequence 1 --json
+json 'j.found && j.events.length === 1 && j.events[0].sequence === 1 && j.events[0].client === "till 4"'
+try 1 trace --client 'till 4' --sequence 3
+has err 'No request with number 3 of client "till 4" is in the journal'
+try 2 trace --client 'till 4'
+has err "--client and --sequence belong together"
+try 2 trace x --client 'till 4' --sequence 1
+try 2 trace
+try 2 release "$till" --sequence 5
+has err "--client and --sequence belong together"
+try 2 release "$till" --key k --client c --sequence 5
+has err "--key and --client exclude each other"
+try 2 release "$till" --client c --sequence 0
+has err "--sequence: \"0\" is invalid"
+try 1 release "$till" --client '' --sequence 1
+has err "--client is empty"
+
 # Giving a confirmed unit back, once.
 try 0 reverse "$id" --key r1 --json
 json "j.reverses === '$id' && j.state === 'released' && j.id !== '$id' && j.resource === 'room-307'"

@@ -333,6 +333,18 @@ node -e 'fetch(process.argv[1] + "/v1/guards/pay/record", { method: "POST", body
 try 0 check pay j --server "$url"
 has out 'result    {"n":[1,true]}'
 
+# ---- Numbered clients ----
+both 0 hold numbered --for till --duration 1h --client 'till 4' --sequence 1
+both 0 hold numbered --for till --duration 1h --client 'till 4' --sequence 1
+both 1 hold numbered --for till --duration 2h --client 'till 4' --sequence 1
+both 1 hold numbered --for till --duration 2h --client 'till 4' --sequence 1000002
+both 0 hold numbered-2 --for till --duration 1h --client 'till 4' --sequence 400
+both 1 hold numbered --for till --duration 2h --client 'till 4' --sequence 144
+both 0 trace --client 'till 4' --sequence 1
+both 1 trace --client 'till 4' --sequence 2
+try 2 hold numbered --for till --duration 1h --client 'tïll' --sequence 1 --server "$url"
+has err "the client is not printable ASCII"
+
 # ---- What reads the journal ----
 both 0 trace k1
 both 1 trace nobody

@@ -112,7 +112,7 @@ register merge a --type max --value x|--value: expected JSON
 register write a --value 1 --if-version x|--if-version: "x" is invalid
 register show a --key k|register show does not accept --key
 audit a|audit takes no arguments
-trace|trace takes ID|KEY
+trace|trace: expected either the id of a hold or a key, or --client NAME and --sequence N
 export|export takes FILE
 export x|export needs --format F: what to write, one of jsonl|sqlite
 export --format csv x|--format: "csv" is invalid; expected: one of jsonl, sqlite

@@ -7,6 +7,7 @@ _holdfast() {
   local asking="--server --credential-file --tls-ca --timeout"
   local kept="--data --store --postgres"
   local look="$kept $asking --tenant --json --help"
+  local key="--key --client --sequence"
   local store="$look --idempotency-window --token-max-length --registry"
 
   COMPREPLY=()
@@ -64,7 +65,8 @@ _holdfast() {
       [[ ,$before == *,"$word",* ]] || values+=" $before$word"
     done
     ;;
-  --tenant | --token-max-length | --for | --fence | --key | --resource | --requester | --from | \
+  --client | --sequence | \
+    --tenant | --token-max-length | --for | --fence | --key | --resource | --requester | --from | \
     --to | --limit | --cursor | --capacity | --result | --tokens | --resources | --rounds | \
     --server | --listen | --threads | --postgres | --max-body | --max-connections | \
     --tenant-connections | --tenant-rate | --memory-max | --tenant-memory-max | \
@@ -93,9 +95,9 @@ _holdfast() {
       return
     fi
     ;;
-  hold) options="--for --duration --fence --key $store" ;;
-  confirm) options="--late --key $store" ;;
-  release | expire | reverse) options="--key $store" ;;
+  hold) options="--for --duration --fence $key $store" ;;
+  confirm) options="--late $key $store" ;;
+  release | expire | reverse) options="$key $store" ;;
   show) options=$look ;;
   check) options="--fail-if-seen $look" ;;
   list) options="--state --resource --requester --from --to --limit --cursor $look" ;;
@@ -109,15 +111,15 @@ _holdfast() {
     [ "$prev" = claim ] && options="begin show list heartbeat complete fail abandon $options"
     ;;
   lease)
-    options="--holder --ttl --fence --key $store"
+    options="--holder --ttl --fence $key $store"
     [ "$prev" = lease ] && options="grant renew release show delete $options"
     ;;
   register)
-    options="--value --type --fence --if-version --key $store"
+    options="--value --type --fence --if-version $key $store"
     [ "$prev" = register ] && options="write merge show delete $options"
     ;;
   audit) options="--expect-head $look" ;;
-  trace) options=$look ;;
+  trace) options="--client --sequence $look" ;;
   export)
     options="--format $kept $asking --tenant --help"
     if [[ $cur != -* ]]; then
