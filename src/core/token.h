@@ -15,8 +15,8 @@
  * action. False: the plan's answer is complete: HF_INVALID_REQUEST (malformed, or a client's number
  * more than HF_SEQUENCE_AHEAD_MAX above its highest; not remembered), the first answer (replayed),
  * HF_TOKEN_COLLISION, HF_WINDOW_ELAPSED (a client's number below its window), or HF_STORAGE_FAILURE
- * (unreadable, or the store refuses writes). A live claim with the same key is a collision too: keys
- * and claims share one name space in a tenant. */
+ * (unreadable, or the store refuses writes). A live claim with the same key is a collision too:
+ * keys and claims share one name space in a tenant. */
 bool hf_token_admit(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
                     struct hf_plan *plan);
 

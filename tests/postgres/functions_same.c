@@ -6,7 +6,7 @@
 #include "server/kit/server.h"
 #include "support/test.h"
 
-enum { NAMES = 4, CLAIMS = 6, HOLDS_MAX = 8192, ARGUMENT = 64 };
+enum { NAMES = 4, CLAIMS = 6, CLIENTS = 3, HOLDS_MAX = 8192, ARGUMENT = 64 };
 
 /* One call in both languages. */
 struct step {
@@ -15,6 +15,7 @@ struct step {
     const char *arguments[FUNCTIONS_ARGUMENTS_MAX];
     size_t count;
     char room[FUNCTIONS_ARGUMENTS_MAX][ARGUMENT];
+    char client[ARGUMENT]; /* "": it has a key, or needs none */
     char key[ARGUMENT], name[ARGUMENT], other[ARGUMENT], id[ARGUMENT], bytes[ARGUMENT];
     int owner; /* the number of the claim or lease whose fence the answer shows */
 };
@@ -28,7 +29,8 @@ struct pair {
     struct hf_db *db;
     PGconn *c;
     uint64_t random;
-    size_t keys; /* given so far */
+    size_t keys;               /* given so far */
+    uint64_t numbers[CLIENTS]; /* given so far */
     struct fences claims[CLAIMS], leases[NAMES];
     size_t holds;
     char ours[HOLDS_MAX][HF_ID_SIZE], theirs[HOLDS_MAX][HF_ID_SIZE];
@@ -150,6 +152,47 @@ static const char *const functions[] = {
     [HF_HEARTBEAT] = "heartbeat", [HF_GET_RESOURCE] = "get_resource", [HF_GET_GUARD] = "get_guard",
     [HF_GET_LEASE] = "get_lease", [HF_GET_REGISTER] = "get_register", [HF_CONFIRM_LATE] = "confirm",
 };
+
+/* Mostly the next number; now and then one after a gap, an older one, one that is too far ahead, or
+ * 0. */
+static uint64_t choose_number(struct pair *w, uint64_t *newest)
+{
+    switch (below(w, 24)) {
+    case 0: return 1 + below(w, *newest + 1);
+    case 1: return *newest > 250 ? *newest - 250 + below(w, 250) : 1;
+    case 2: return *newest + HF_SEQUENCE_AHEAD_MAX + below(w, 3);
+    case 3: return 0;
+    case 4: *newest += below(w, 300); /* fall through */
+    default: return ++*newest;
+    }
+}
+
+/* Let a client number the call, in place of its key. */
+static void give_number(struct pair *w, struct step *s)
+{
+    static const struct {
+        const char *function;
+        size_t tenant, client; /* the indexes of these arguments */
+    } all[] = { { "place_hold", 5, 6 }, { "confirm", 2, 4 }, { "release", 2, 3 },
+                { "expire", 2, 3 },     { "reverse", 2, 3 }, { "grant_lease", 4, 5 },
+                { "write", 5, 6 } };
+    size_t f = 0, n = (size_t)below(w, CLIENTS);
+    while (f < sizeof all / sizeof *all && strcmp(all[f].function, s->function) != 0)
+        f++;
+    if (f == sizeof all / sizeof *all)
+        return;
+    snprintf(s->client, sizeof s->client, "till %d", (int)n);
+    s->r.key = hf_mem(NULL, 0);
+    s->r.client = hf_str(s->client);
+    s->r.sequence = choose_number(w, &w->numbers[n]);
+    s->arguments[0] = NULL;
+    while (s->count < all[f].client) {
+        s->arguments[s->count] = s->count == all[f].tenant ? "" : NULL;
+        s->count++;
+    }
+    argue(s, s->client);
+    argue_number(s, s->r.sequence);
+}
 
 static void choose_place(struct pair *w, struct step *s)
 {
@@ -553,6 +596,29 @@ static void same(struct pair *w, const struct step *s, const struct hf_result *o
     }
 }
 
+/* What happened to the number? */
+static void same_number_status(struct pair *w, const struct step *s)
+{
+    struct hf_result ours = HF_RESULT_INIT;
+    struct hf_request ask = { .action = HF_GET_TOKEN,
+                              .client = s->r.client,
+                              .sequence = s->r.sequence };
+    enum hf_status status = hf_do(w->db, &ask, &ours);
+    PGresult *got =
+        functions_call(w->c, "token_status",
+                       (const char *const[]){ NULL, "", s->client, s->arguments[s->count - 1] }, 4);
+    assert_string_equal(functions_text(got, "status"), hf_status_code(status));
+    if (status == HF_OK) {
+        assert_string_equal(functions_text(got, "action"), hf_action_name(ours.token.action));
+        assert_string_equal(functions_text(got, "answered"), hf_status_code(ours.token.status));
+        assert_string_equal(functions_text(got, "expires_at"), "");
+        assert_int_equal(functions_text(got, "hold")[0] != 0,
+                         ours.answer.kind == HF_RECORD_HOLD && ours.token.status == HF_OK);
+    }
+    PQclear(got);
+    hf_result_clear(&ours);
+}
+
 static void run_step(struct pair *w, const struct step *s, struct hf_result *ours)
 {
     enum hf_status status = hf_do(w->db, &s->r, ours);
@@ -560,6 +626,8 @@ static void run_step(struct pair *w, const struct step *s, struct hf_result *our
     PGresult *got = functions_call(w->c, s->function, s->arguments, s->count);
     same(w, s, ours, got);
     PQclear(got);
+    if (s->client[0])
+        same_number_status(w, s);
 }
 
 /* ---- Runs ---- */
@@ -587,9 +655,12 @@ static void run(const struct hf_options *options, uint64_t seed, size_t steps)
     }
     for (size_t i = 0; i < steps; i++) {
         struct step *s = &recent[i % RECENT];
-        if (i < RECENT || below(&w, 5) > 0)
+        bool fresh = i < RECENT || below(&w, 5) > 0;
+        if (fresh)
             choose(&w, s);
-        else /* a step from a while ago, once more */
+        if (fresh && below(&w, 4) == 0)
+            give_number(&w, s);
+        if (!fresh) /* a step from a while ago, once more */
             s = &recent[below(&w, RECENT)];
         run_step(&w, s, &ours);
         statuses[ours.answer.status]++;

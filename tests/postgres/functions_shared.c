@@ -255,6 +255,67 @@ static void test_guards_leases_registers(void **state)
     IS(c, "max", "type", "get_register", "merged");
 }
 
+/* The number of a client is the same key for both. */
+static void test_numbered_clients(void **state)
+{
+    (void)state;
+    struct hf_request r = { .action = HF_PLACE_HOLD, .client = hf_str("till \\ 4"), .sequence = 1 };
+    r.place_hold.resource = hf_str("room");
+    r.place_hold.requester = hf_str("guest");
+    r.place_hold.duration_ms = 3600000;
+    assert_int_equal(ask(&r), HF_OK);
+    char id[HF_ID_SIZE];
+    memcpy(id, got.answer.hold.id, sizeof id);
+#define BY(number) "0", "", "till \\ 4", number
+    EXPECT(c, "ok", true, "place_hold", NULL, "room", "guest", "1 hour", BY("1"));
+    IS(c, id, "id", "place_hold", NULL, "room", "guest", "1 hour", BY("1"));
+    EXPECT(c, "token-collision", false, "place_hold", NULL, "hall", "guest", "1 hour", BY("1"));
+    EXPECT(c, "resource-unavailable", false, "place_hold", NULL, "room", "x", "1 hour", BY("2"));
+    r.sequence = 2;
+    r.place_hold.requester = hf_str("x");
+    assert_int_equal(ask(&r), HF_RESOURCE_UNAVAILABLE);
+    assert_true(got.replayed);
+    EXPECT(c, "ok", false, "confirm", NULL, id, "", NULL, "till \\ 4", "299");
+    struct hf_request confirm = { .action = HF_CONFIRM, .client = r.client, .sequence = 299 };
+    confirm.hold.id = hf_str(id);
+    assert_int_equal(ask(&confirm), HF_OK);
+    assert_true(got.replayed && got.answer.hold.state == HF_CONFIRMED);
+    EXPECT(c, "window-elapsed", false, "release", NULL, id, "", "till \\ 4", "43");
+    EXPECT(c, "invalid-request", false, "release", NULL, id, "", "till \\ 4", "1000300");
+    EXPECT(c, "invalid-request", false, "release", NULL, id, "", "till \\ 4", "0");
+    EXPECT(c, "ok", false, "write", NULL, "w", "value", "0", NULL, "", "till \\ 4", "301");
+    EXPECT(c, "ok", false, "grant_lease", NULL, "l", "me", "1 hour", "", "till \\ 4", "300");
+    /* A client that is new. */
+    EXPECT(c, "invalid-request", false, "expire", NULL, id, "", "new", "1000001");
+    EXPECT(c, "not-held", false, "expire", NULL, id, "", "new", "1000000");
+    EXPECT(c, "ok", false, "reverse", NULL, id, "", "new", "1000255");
+    /* What happened to a number? */
+    r = (struct hf_request){ .action = HF_GET_TOKEN, .client = r.client, .sequence = 301 };
+    assert_int_equal(ask(&r), HF_OK);
+    assert_true(got.token.action == HF_WRITE && got.answer.reg.version == 1);
+    IS(c, "write", "action", "token_status", NULL, "", "till \\ 4", "301");
+    IS(c, "not-known", "status", "token_status", NULL, "", "till \\ 4", "298");
+    IS(c, "not-known", "status", "token_status", NULL, "", "till \\ 4", "302");
+    IS(c, "window-elapsed", "status", "token_status", NULL, "", "till \\ 4", "2");
+    IS(c, "not-known", "status", "token_status", NULL, "", "nobody", "1");
+    IS(c, "not-held", "answered", "token_status", NULL, "", "new", "1000000");
+    IS(c, id, "hold", "token_status", NULL, "", "till \\ 4", "299");
+    functions_fails(c, "22023", "SELECT holdfast.release('k', 'h', client => 'c', sequence => 1)");
+    functions_fails(c, "22023",
+                    "SELECT holdfast.release(NULL, 'h', client => 'c', sequence => 1.5)");
+    functions_fails(c, "22004", "SELECT holdfast.release(NULL, 'h', client => 'c')");
+    functions_fails(c, "22004", "SELECT holdfast.release(NULL, 'h', sequence => 1)");
+    /* What is rolled back takes no number. */
+    functions_run(c, "BEGIN");
+    EXPECT(c, "not-held", false, "release", NULL, id, "", "third", "1");
+    functions_run(c, "ROLLBACK");
+    IS(c, "not-known", "status", "token_status", NULL, "", "third", "1");
+    struct hf_request third = { .action = HF_RELEASE, .client = hf_str("third"), .sequence = 1 };
+    third.hold.id = hf_str(id);
+    assert_int_equal(ask(&third), HF_NOT_HELD);
+    assert_false(got.replayed);
+}
+
 /* What the library deletes is not there for the functions; its fence and its version are. */
 static void test_what_is_deleted(void **state)
 {
@@ -547,13 +608,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
     const struct CMUnitTest tests[] = {
-        TEST(test_holds),
-        TEST(test_claims),
-        TEST(test_guards_leases_registers),
-        TEST(test_what_is_deleted),
-        TEST(test_one_key_one_effect),
-        TEST(test_first_use),
-        TEST(test_keys_leave),
+        TEST(test_holds),           TEST(test_claims),           TEST(test_guards_leases_registers),
+        TEST(test_what_is_deleted), TEST(test_numbered_clients), TEST(test_one_key_one_effect),
+        TEST(test_first_use),       TEST(test_keys_leave),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -286,7 +286,8 @@ static enum hf_found view_sequence(void *ctx, struct hf_scoped client, uint64_t 
     if (s->record.call.sequence == sequence)
         return remembered(s->record.call.image, out);
     /* The client's row says that the number is used: a later number has taken its place since that
-     * row was read, and the next try sees that. Under the client's lock, one was changed by hand. */
+     * row was read, and the next try sees that. Under the client's lock, a row was changed by
+     * hand. */
     const struct hf_pg_slot *c = seek(ctx, HF_PG_CLIENT, client, none(), 0);
     set->missed = set->missed || !c || !c->locked;
     return HF_ABSENT;

@@ -193,6 +193,16 @@ static struct hf_bytes claim_key(const struct hf_entry_view *entry)
     return key;
 }
 
+/* "client/number" */
+static void check_number(struct hf_bytes text, const struct hf_entry_head *head)
+{
+    char key[2 * HF_TOKEN_MAX];
+    int n = snprintf(key, sizeof key, "%.*s/%llu", (int)head->key.size,
+                     (const char *)head->key.data, (unsigned long long)head->sequence);
+    assert_true(key_equal(text, hf_mem(key, (size_t)n)));
+    assert_true(head->expires_at == INT64_MAX);
+}
+
 static void check_entry(const PGresult *rows, int row)
 {
     struct hf_bytes bytes = cell(rows, row, ENTRY);
@@ -209,8 +219,10 @@ static void check_entry(const PGresult *rows, int row)
         assert_true(key_equal(cell(rows, row, KEY), claim));
     else if (entry.head.remember == HF_REMEMBER_NOT)
         assert_true(PQgetisnull(rows, row, KEY) && entry.row_count > 0);
-    else
+    else if (entry.head.remember == HF_REMEMBER_KEY)
         assert_true(key_equal(cell(rows, row, KEY), entry.head.key));
+    else
+        check_number(cell(rows, row, KEY), &entry.head);
     check_rewritten(&entry, bytes);
 }
 

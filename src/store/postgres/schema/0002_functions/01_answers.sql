@@ -21,12 +21,14 @@
 --
 -- Concurrency. A call takes a key by inserting its row. A second call waits until the first has
 -- committed or rolled back. Then it gets the first one's answer, or takes the key itself. A call
--- first locks the rows that it changes, in the same order as the servers: existing rows (token,
--- guard, guard_entry, lease, register, resource), then new rows in the same order. So a transaction
--- with one call and the servers' batches do not deadlock. Only then the call reads the time and
--- draws the number of its journal entry. Locks are held until the transaction ends, so keep it
--- short. The functions are made for READ COMMITTED. In REPEATABLE READ and SERIALIZABLE they raise
--- a serialization failure if another transaction was first.
+-- first locks the rows that it changes, in the same order as the servers: existing rows (client,
+-- token, guard, guard_entry, lease, register, resource), then new rows in the same order. So a
+-- transaction with one call and the servers' batches do not deadlock. (A client's first call makes
+-- the client's row before it locks others. If a server makes that row at the same moment, there may
+-- be a deadlock.) Only then the call reads the time and draws the number of its journal entry.
+-- Locks are held until the transaction ends, so keep it short. The functions are made for READ
+-- COMMITTED. In REPEATABLE READ and SERIALIZABLE they raise a serialization failure if another
+-- transaction was first.
 --
 -- Claims, identities and registers store bytes. A server shows stored text as a JSON string. Use
 -- json to store other JSON, as_json to read it, and payload for begin:
@@ -35,8 +37,9 @@
 --   SELECT holdfast.as_json(response) ->> 'charge' FROM holdfast.get_claim('order-8123');
 --
 -- Durations are cut to whole milliseconds; a month is 30 days, a year 365.25 days. Keys are text
--- here. Keys that are not valid UTF-8, numbered clients, merges and apply exist on servers only, and
--- so do identities that _match cannot compare exactly.
+-- here. A client that numbers its calls gives client and sequence, and NULL for the key. Keys that
+-- are not valid UTF-8, merges and apply exist on servers only, and so do identities that _match
+-- cannot compare exactly.
 --
 -- Names that begin with _ are internal. Public functions run with the rights of the schema's owner
 -- and with pg_catalog as their search path; every other name is written out. A string with a

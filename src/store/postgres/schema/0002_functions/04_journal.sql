@@ -172,20 +172,30 @@ $$ SELECT pg_catalog.replace(key, E'\\\\', E'\\') $$;
 COMMENT ON FUNCTION holdfast._key_text IS
     'The way back from _key_column, for keys that these functions have written.';
 
+CREATE FUNCTION holdfast._client_row(c holdfast.client) RETURNS bytea LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN holdfast._row(8,
+        holdfast._le8(holdfast._bits(c.highest)) || c.used || holdfast._str(holdfast._bytes(c.name)));
+END $$;
+COMMENT ON FUNCTION holdfast._client_row IS 'A numbered client as a row of an entry.';
+
 CREATE FUNCTION holdfast._entry(action text, status text, remember integer, answer integer, tenant text, key text,
-    at timestamptz, expires_at timestamptz, digest bytea, rows bytea[]) RETURNS bytea LANGUAGE plpgsql STABLE AS $$
+    sequence numeric, at timestamptz, expires_at timestamptz, digest bytea, rows bytea[])
+    RETURNS bytea LANGUAGE plpgsql STABLE AS $$
 DECLARE
     body bytea := holdfast._u8(holdfast._action_number(action)) || holdfast._u8(holdfast._status_number(status)) ||
         holdfast._u8(remember) || holdfast._u8(cardinality(rows)) || holdfast._u8(answer) ||
-        holdfast._u8(octet_length(tenant)) || holdfast._le2(CASE WHEN remember = 1 THEN octet_length(key) ELSE 0 END) ||
+        holdfast._u8(octet_length(tenant)) || holdfast._le2(CASE WHEN remember <> 0 THEN octet_length(key) ELSE 0 END) ||
         holdfast._le8(holdfast._ms(at));
     image bytea;
 BEGIN
     IF remember = 1 THEN
         body := body || holdfast._le8(holdfast._ms(expires_at)) || digest;
+    ELSIF remember = 2 THEN
+        body := body || holdfast._le8(9223372036854775807) || digest || holdfast._le8(holdfast._bits(sequence));
     END IF;
     body := body || holdfast._bytes(tenant);
-    IF remember = 1 THEN
+    IF remember <> 0 THEN
         body := body || holdfast._bytes(key);
     END IF;
     FOREACH image IN ARRAY rows LOOP
@@ -194,17 +204,18 @@ BEGIN
     RETURN holdfast._le4(8 + length(body)) || holdfast._le4(holdfast._crc32c(body)) || body;
 END $$;
 COMMENT ON FUNCTION holdfast._entry IS
-    'An entry in the bytes of doc/FORMAT.md. answer: the index of the row that answers, or 255.';
+    'An entry in the bytes of doc/FORMAT.md. key: of a call; with remember 2 the name of the client. '
+    'answer: the index of the row that answers, or 255.';
 
 CREATE FUNCTION holdfast._journal(number bigint, at timestamptz, tenant text, action text, status text, key text,
-    remember integer, answer integer, expires_at timestamptz, digest bytea, rows bytea[])
+    remember integer, answer integer, expires_at timestamptz, digest bytea, rows bytea[], sequence numeric DEFAULT NULL)
     RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO holdfast.journal (number, at, tenant, action, status, key, writer, batch, entry)
     VALUES (_journal.number, _journal.at, _journal.tenant, _journal.action, _journal.status,
-        holdfast._key_column(_journal.key), 0, 0,
-        holdfast._entry(_journal.action, _journal.status, remember, answer, _journal.tenant, _journal.key, _journal.at,
-            _journal.expires_at, digest, rows));
+        holdfast._key_column(_journal.key || coalesce('/' || _journal.sequence, '')), 0, 0,
+        holdfast._entry(_journal.action, _journal.status, remember, answer, _journal.tenant, _journal.key,
+            _journal.sequence, _journal.at, _journal.expires_at, digest, rows));
 END $$;
 COMMENT ON FUNCTION holdfast._journal IS
     'Add an entry. The number has been drawn from journal_number after all locks were held.';

@@ -128,7 +128,77 @@ CREATE TYPE holdfast._admitted AS (
 COMMENT ON TYPE holdfast._admitted IS
     'status NULL: the key is new, and the call is to be decided once it is won. Else the answer.';
 
-CREATE FUNCTION holdfast._admit(tenant text, key text, action text, digest bytea)
+CREATE TYPE holdfast._key AS (
+    key text,
+    client text,
+    sequence numeric
+);
+COMMENT ON TYPE holdfast._key IS
+    'What a call is remembered by: a key, or a client and a number.';
+
+CREATE FUNCTION holdfast._given(call text, key text, client text, sequence numeric) RETURNS holdfast._key
+    LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    PERFORM holdfast._need(call, key IS NOT NULL OR num_nulls(client, sequence) = 0);
+    IF key IS NOT NULL AND num_nonnulls(client, sequence) > 0 THEN
+        RAISE EXCEPTION 'holdfast.%: expected either a key, or client and sequence', call
+            USING ERRCODE = 'invalid_parameter_value',
+                HINT = 'A client that numbers its calls gives NULL for the key.';
+    END IF;
+    IF sequence < 0 OR sequence > 18446744073709551615 OR sequence <> trunc(sequence) THEN
+        RAISE EXCEPTION 'holdfast.%: % is not a sequence: a whole number from 1 to 18446744073709551615',
+            call, sequence USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN ROW(key, client, trunc(sequence))::holdfast._key;
+END $$;
+COMMENT ON FUNCTION holdfast._given IS 'The key, or the client and the number, that a call was given.';
+
+CREATE FUNCTION holdfast._admit_number(tenant text, k holdfast._key, action text, digest bytea,
+    blank holdfast._admitted) RETURNS holdfast._admitted LANGUAGE plpgsql AS $$
+DECLARE
+    a holdfast._admitted := blank;
+    c holdfast.client;
+    first holdfast.client_call;
+BEGIN
+    IF octet_length(tenant) > 64 OR NOT holdfast._name_valid(k.client) OR k.sequence < 1 THEN
+        a.status := 'invalid-request';
+        RETURN a;
+    END IF;
+    -- The client's row is locked before all others, also when this call makes it: so a client's
+    -- calls wait for each other.
+    LOOP
+        SELECT x.* INTO c FROM holdfast.client x
+        WHERE x.tenant = _admit_number.tenant AND x.name = k.client FOR UPDATE;
+        EXIT WHEN FOUND OR k.sequence > 1000000;
+        INSERT INTO holdfast.client (tenant, name, highest, used)
+        VALUES (_admit_number.tenant, k.client, 0, decode(repeat('00', 32), 'hex'))
+        ON CONFLICT DO NOTHING;
+    END LOOP;
+    IF k.sequence > coalesce(c.highest, 0) + 1000000 THEN
+        a.status := 'invalid-request';
+    ELSIF k.sequence <= c.highest - 256 THEN
+        a.status := 'window-elapsed';
+    ELSIF k.sequence > c.highest OR get_bit(c.used, (k.sequence % 256)::integer) = 0 THEN
+        a.won := true;
+    ELSE
+        SELECT x.* INTO STRICT first FROM holdfast.client_call x
+        WHERE x.tenant = _admit_number.tenant AND x.client = k.client AND x.slot = (k.sequence % 256)::integer
+            AND x.sequence = k.sequence;
+        IF first.action <> action OR first.digest <> digest THEN
+            a.status := 'token-collision';
+        ELSE
+            a.status := first.status;
+            a.replayed := true;
+            SELECT holdfast._answer_image(j.entry) INTO STRICT a.image FROM holdfast.journal j
+            WHERE j.number = first.entry;
+        END IF;
+    END IF;
+    RETURN a;
+END $$;
+COMMENT ON FUNCTION holdfast._admit_number IS
+    'As _admit, for the number of a client, whose row this call then has locked.';
+
+CREATE FUNCTION holdfast._admit(tenant text, k holdfast._key, action text, digest bytea)
     RETURNS holdfast._admitted LANGUAGE plpgsql AS $$
 DECLARE
     rules constant holdfast.store := holdfast._rules();
@@ -139,11 +209,14 @@ BEGIN
     a.won := false;
     a.window_ms := rules.idempotency_window_ms;
     a.known_only := rules.registry_strict;
-    IF octet_length(tenant) > 64 OR octet_length(key) NOT BETWEEN 1 AND rules.token_max_length THEN
+    IF k.client IS NOT NULL THEN
+        RETURN holdfast._admit_number(tenant, k, action, digest, a);
+    END IF;
+    IF octet_length(tenant) > 64 OR octet_length(k.key) NOT BETWEEN 1 AND rules.token_max_length THEN
         a.status := 'invalid-request';
         RETURN a;
     END IF;
-    owner := holdfast._key_look(tenant, holdfast._key_column(key));
+    owner := holdfast._key_look(tenant, holdfast._key_column(k.key));
     a.won := owner.locked;
     IF NOT owner.alive THEN
         RETURN a;
@@ -161,21 +234,21 @@ END $$;
 COMMENT ON FUNCTION holdfast._admit IS
     'Is this the first call with the key? As hf_token_admit of src/core/token.h.';
 
-CREATE FUNCTION holdfast._win(admitted holdfast._admitted, tenant text, key text, action text, digest bytea)
+CREATE FUNCTION holdfast._win(admitted holdfast._admitted, tenant text, k holdfast._key, action text, digest bytea)
     RETURNS holdfast._admitted LANGUAGE plpgsql AS $$
 DECLARE
     a holdfast._admitted := admitted;
 BEGIN
     WHILE a.status IS NULL AND NOT a.won LOOP
-        a.won := holdfast._key_insert(tenant, holdfast._key_column(key));
+        a.won := holdfast._key_insert(tenant, holdfast._key_column(k.key));
         IF NOT a.won THEN
-            a := holdfast._admit(tenant, key, action, digest);
+            a := holdfast._admit(tenant, k, action, digest);
         END IF;
     END LOOP;
     RETURN a;
 END $$;
 COMMENT ON FUNCTION holdfast._win IS
-    'Take the key, after all existing rows are locked. A status means that another call was '
+    'Take the key, after all existing rows are locked. (A clients number is taken when its row is locked.) A status means that another call was '
     'faster, and is the answer.';
 
 -- The first use of a name. A call inserts the row of the name after it has taken its key. By then a
@@ -211,18 +284,52 @@ END $$;
 COMMENT ON FUNCTION holdfast._patience IS
     'Fail as a lock would, if the caller has set a lock_timeout and it has passed.';
 
-CREATE FUNCTION holdfast._remember(tenant text, key text, action text, status text, digest bytea, at timestamptz,
+CREATE FUNCTION holdfast._remember_number(tenant text, k holdfast._key, action text, status text, digest bytea,
+    at timestamptz, number bigint, answer integer, rows bytea[]) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    c holdfast.client;
+    place constant integer := (k.sequence % 256)::integer;
+BEGIN
+    SELECT x.* INTO STRICT c FROM holdfast.client x WHERE x.tenant = _remember_number.tenant AND x.name = k.client;
+    IF k.sequence - c.highest >= 256 THEN
+        c.used := decode(repeat('00', 32), 'hex');
+    ELSE
+        FOR above IN 1 .. greatest(k.sequence - c.highest, 0)::integer LOOP
+            c.used := set_bit(c.used, ((c.highest + above) % 256)::integer, 0);
+        END LOOP;
+    END IF;
+    c.used := set_bit(c.used, place, 1);
+    c.highest := greatest(c.highest, k.sequence);
+    UPDATE holdfast.client x SET highest = c.highest, used = c.used WHERE x.tenant = c.tenant AND x.name = c.name;
+    INSERT INTO holdfast.client_call (tenant, client, slot, sequence, action, status, digest, recorded_at, entry)
+    VALUES (c.tenant, c.name, place, k.sequence, _remember_number.action, _remember_number.status,
+        _remember_number.digest, at, number)
+    ON CONFLICT ON CONSTRAINT client_call_pkey DO UPDATE
+    SET sequence = excluded.sequence, action = excluded.action, status = excluded.status, digest = excluded.digest,
+        recorded_at = excluded.recorded_at, entry = excluded.entry;
+    PERFORM holdfast._journal(number, at, tenant, action, status, k.client, 2,
+        CASE WHEN answer = 255 THEN 255 ELSE answer + 1 END, NULL, digest,
+        array_prepend(holdfast._client_row(c), rows), k.sequence);
+END $$;
+COMMENT ON FUNCTION holdfast._remember_number IS
+    'As _remember, for the number of a client, whose row this call has locked.';
+
+CREATE FUNCTION holdfast._remember(tenant text, k holdfast._key, action text, status text, digest bytea, at timestamptz,
     window_ms bigint, number bigint, hold bigint, previous bigint, answer integer, rows bytea[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     ends constant timestamptz := holdfast._after(at, window_ms);
 BEGIN
+    IF k.client IS NOT NULL THEN
+        PERFORM holdfast._remember_number(tenant, k, action, status, digest, at, number, answer, rows);
+        RETURN;
+    END IF;
     UPDATE holdfast.token t
     SET action = _remember.action, status = _remember.status, digest = _remember.digest, recorded_at = at,
         expires_at = ends, entry = number, hold = _remember.hold, previous = _remember.previous, state = NULL, on_abandon = NULL,
         fence = NULL, lease_ms = NULL, lease_expires_at = NULL, settled_at = NULL, response = NULL,
         retention_ms = NULL
-    WHERE t.tenant = _remember.tenant AND t.key = holdfast._key_column(_remember.key);
-    PERFORM holdfast._journal(number, at, tenant, action, status, key, 1, answer, ends, digest, rows);
+    WHERE t.tenant = _remember.tenant AND t.key = holdfast._key_column(k.key);
+    PERFORM holdfast._journal(number, at, tenant, action, status, k.key, 1, answer, ends, digest, rows);
 END $$;
 COMMENT ON FUNCTION holdfast._remember IS
     'Bind the key, whose row this call has locked, to the call and its answer.';

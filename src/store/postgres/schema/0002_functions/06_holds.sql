@@ -117,9 +117,10 @@ COMMENT ON FUNCTION holdfast._expire_overdue IS
     'rows of the entry. The caller counts their units.';
 
 CREATE FUNCTION holdfast.place_hold(key text, resource text, requester text, duration interval,
-    fence numeric DEFAULT 0, tenant text DEFAULT '') RETURNS holdfast.hold_answer
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    fence numeric DEFAULT 0, tenant text DEFAULT '', client text DEFAULT NULL, sequence numeric DEFAULT NULL)
+    RETURNS holdfast.hold_answer LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    k constant holdfast._key := holdfast._given('place_hold', key, client, sequence);
     ms constant bigint := holdfast._duration(duration);
     given constant numeric := holdfast._fence('place_hold', fence);
     digest bytea;
@@ -136,13 +137,13 @@ DECLARE
     timeout text;
     since constant timestamptz := clock_timestamp();
 BEGIN
-    PERFORM holdfast._need('place_hold', num_nulls(key, resource, requester, duration, tenant) = 0);
+    PERFORM holdfast._need('place_hold', num_nulls(resource, requester, duration, tenant) = 0);
     PERFORM holdfast._replicate();
     digest := sha256(holdfast._field('duration_ms', 2, holdfast._le8(ms)) ||
         CASE WHEN given = 0 THEN ''::bytea ELSE holdfast._field('fence', 2, holdfast._le8(holdfast._bits(given))) END ||
         holdfast._field('requester', 1, holdfast._bytes(requester)) ||
         holdfast._field('resource', 1, holdfast._bytes(resource)));
-    a := holdfast._admit(tenant, key, 'place_hold', digest);
+    a := holdfast._admit(tenant, k, 'place_hold', digest);
     IF a.status IS NOT NULL THEN
         RETURN holdfast._hold_answer(a.status, a.replayed, a.image);
     END IF;
@@ -153,10 +154,10 @@ BEGIN
         END IF;
         ready := NOT valid OR r.name IS NOT NULL OR a.known_only;
         IF ready THEN
-            a := holdfast._win(a, tenant, key, 'place_hold', digest);
+            a := holdfast._win(a, tenant, k, 'place_hold', digest);
         ELSE
             BEGIN -- see "The first use of a name"
-                won := holdfast._win(a, tenant, key, 'place_hold', digest);
+                won := holdfast._win(a, tenant, k, 'place_hold', digest);
                 IF won.status IS NULL THEN
                     timeout := holdfast._hurry();
                     IF NOT holdfast._resource_insert(tenant, resource) THEN
@@ -214,7 +215,7 @@ BEGIN
             rows := rows || holdfast._resource_row(r);
         END IF;
     END IF;
-    PERFORM holdfast._remember(tenant, key, 'place_hold', a.status, digest, now, a.window_ms, number,
+    PERFORM holdfast._remember(tenant, k, 'place_hold', a.status, digest, now, a.window_ms, number,
         CASE WHEN a.status = 'ok' THEN h.ordinal END, CASE WHEN a.status = 'ok' THEN nullif(h.previous, 0) END, answer,
         rows);
     IF a.status <> 'ok' THEN
@@ -226,7 +227,7 @@ COMMENT ON FUNCTION holdfast.place_hold IS
     'Hold one unit of a resource for a requester, for a bounded time. ok, invalid-request, '
     'stale-fence, resource-unavailable, token-collision.';
 
-CREATE FUNCTION holdfast._hold_end(action text, key text, hold text, tenant text) RETURNS holdfast.hold_answer
+CREATE FUNCTION holdfast._hold_end(action text, k holdfast._key, hold text, tenant text) RETURNS holdfast.hold_answer
     LANGUAGE plpgsql AS $$
 DECLARE
     digest bytea;
@@ -241,11 +242,11 @@ DECLARE
     late bool := false; -- its window has elapsed, and nothing has reacquired it
     answer integer := 0;
 BEGIN
-    PERFORM holdfast._need(action, num_nulls(key, hold, tenant) = 0);
+    PERFORM holdfast._need(action, num_nulls(hold, tenant) = 0);
     PERFORM holdfast._replicate();
     digest := sha256(holdfast._field('id', 1, holdfast._bytes(translate(hold, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ',
         'abcdefghijklmnopqrstuvwxyz'))));
-    a := holdfast._admit(tenant, key, action, digest);
+    a := holdfast._admit(tenant, k, action, digest);
     IF a.status IS NOT NULL THEN
         RETURN holdfast._hold_answer(a.status, a.replayed, a.image);
     END IF;
@@ -257,7 +258,7 @@ BEGIN
         r := holdfast._resource_lock(tenant, h.resource);
         SELECT x.* INTO h FROM holdfast.hold x WHERE x.ordinal = found_at;
     END IF;
-    a := holdfast._win(a, tenant, key, action, digest);
+    a := holdfast._win(a, tenant, k, action, digest);
     IF a.status IS NOT NULL THEN
         RETURN holdfast._hold_answer(a.status, a.replayed, a.image);
     END IF;
@@ -318,7 +319,7 @@ BEGIN
     IF a.status = 'ok' AND NOT late THEN
         PERFORM holdfast._resource_write(r);
     END IF;
-    PERFORM holdfast._remember(tenant, key, action, a.status, digest, now, a.window_ms, number,
+    PERFORM holdfast._remember(tenant, k, action, a.status, digest, now, a.window_ms, number,
         CASE WHEN a.status = 'ok' THEN h.ordinal END, NULL, CASE WHEN a.status = 'ok' THEN answer ELSE 255 END,
         rows);
     IF a.status <> 'ok' THEN
@@ -351,37 +352,41 @@ COMMENT ON FUNCTION holdfast._hold_follow IS
     'Write the record that gives a confirmed hold back (released), or the hold that reacquires an '
     'expired one (confirmed).';
 
-CREATE FUNCTION holdfast.confirm(key text, hold text, tenant text DEFAULT '', late text DEFAULT NULL)
-    RETURNS holdfast.hold_answer
+CREATE FUNCTION holdfast.confirm(key text, hold text, tenant text DEFAULT '', late text DEFAULT NULL,
+    client text DEFAULT NULL, sequence numeric DEFAULT NULL) RETURNS holdfast.hold_answer
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF late <> 'reacquire' THEN
         RAISE EXCEPTION 'holdfast.confirm: late is %, expected reacquire or NULL', quote_literal(late)
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    RETURN holdfast._hold_end(CASE WHEN late IS NULL THEN 'confirm' ELSE 'confirm_late' END, key, hold, tenant);
+    RETURN holdfast._hold_end(CASE WHEN late IS NULL THEN 'confirm' ELSE 'confirm_late' END,
+        holdfast._given('confirm', key, client, sequence), hold, tenant);
 END $$;
 COMMENT ON FUNCTION holdfast.confirm IS
     'Make a hold final. late: reacquire, when its window has elapsed and a unit is free, places and '
     'confirms a new hold instead; window-elapsed then means: refund the payment. ok, not-known, '
     'not-held, window-elapsed, token-collision, invalid-request.';
 
-CREATE FUNCTION holdfast.release(key text, hold text, tenant text DEFAULT '') RETURNS holdfast.hold_answer
+CREATE FUNCTION holdfast.release(key text, hold text, tenant text DEFAULT '', client text DEFAULT NULL,
+    sequence numeric DEFAULT NULL) RETURNS holdfast.hold_answer
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
-$$ BEGIN RETURN holdfast._hold_end('release', key, hold, tenant); END $$;
+$$ BEGIN RETURN holdfast._hold_end('release', holdfast._given('release', key, client, sequence), hold, tenant); END $$;
 COMMENT ON FUNCTION holdfast.release IS
     'Give a hold up. ok, not-known, not-held, token-collision, invalid-request.';
 
-CREATE FUNCTION holdfast.expire(key text, hold text, tenant text DEFAULT '') RETURNS holdfast.hold_answer
+CREATE FUNCTION holdfast.expire(key text, hold text, tenant text DEFAULT '', client text DEFAULT NULL,
+    sequence numeric DEFAULT NULL) RETURNS holdfast.hold_answer
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
-$$ BEGIN RETURN holdfast._hold_end('expire', key, hold, tenant); END $$;
+$$ BEGIN RETURN holdfast._hold_end('expire', holdfast._given('expire', key, client, sequence), hold, tenant); END $$;
 COMMENT ON FUNCTION holdfast.expire IS
     'End a hold whose time is over. ok, not-known, not-held, window-not-elapsed, '
     'token-collision, invalid-request.';
 
-CREATE FUNCTION holdfast.reverse(key text, hold text, tenant text DEFAULT '') RETURNS holdfast.hold_answer
+CREATE FUNCTION holdfast.reverse(key text, hold text, tenant text DEFAULT '', client text DEFAULT NULL,
+    sequence numeric DEFAULT NULL) RETURNS holdfast.hold_answer
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
-$$ BEGIN RETURN holdfast._hold_end('reverse', key, hold, tenant); END $$;
+$$ BEGIN RETURN holdfast._hold_end('reverse', holdfast._given('reverse', key, client, sequence), hold, tenant); END $$;
 COMMENT ON FUNCTION holdfast.reverse IS
     'Give the unit of a confirmed hold back, by a new record. ok, not-known, not-held, '
     'token-collision, invalid-request.';

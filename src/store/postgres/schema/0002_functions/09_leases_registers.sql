@@ -30,10 +30,11 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION holdfast._lease_write IS 'Write the lease back, whose row is locked.';
 
-CREATE FUNCTION holdfast.grant_lease(key text, name text, holder text, ttl interval, tenant text DEFAULT '')
-    RETURNS holdfast.lease_answer
+CREATE FUNCTION holdfast.grant_lease(key text, name text, holder text, ttl interval, tenant text DEFAULT '',
+    client text DEFAULT NULL, sequence numeric DEFAULT NULL) RETURNS holdfast.lease_answer
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    k constant holdfast._key := holdfast._given('grant_lease', key, client, sequence);
     ms constant bigint := holdfast._duration(ttl);
     digest bytea;
     a holdfast._admitted;
@@ -46,11 +47,11 @@ DECLARE
     timeout text;
     since constant timestamptz := clock_timestamp();
 BEGIN
-    PERFORM holdfast._need('grant_lease', num_nulls(key, name, holder, ttl, tenant) = 0);
+    PERFORM holdfast._need('grant_lease', num_nulls(name, holder, ttl, tenant) = 0);
     PERFORM holdfast._replicate();
     digest := sha256(holdfast._field('holder', 1, holdfast._bytes(holder)) ||
         holdfast._field('name', 1, holdfast._bytes(name)) || holdfast._field('ttl_ms', 2, holdfast._le8(ms)));
-    a := holdfast._admit(tenant, key, 'grant', digest);
+    a := holdfast._admit(tenant, k, 'grant', digest);
     IF a.status IS NOT NULL THEN
         RETURN holdfast._lease_answer(a.status, a.replayed, a.image);
     END IF;
@@ -62,10 +63,10 @@ BEGIN
         END IF;
         ready := NOT valid OR l.name IS NOT NULL;
         IF ready THEN
-            a := holdfast._win(a, tenant, key, 'grant', digest);
+            a := holdfast._win(a, tenant, k, 'grant', digest);
         ELSE
             BEGIN -- see "The first use of a name"
-                won := holdfast._win(a, tenant, key, 'grant', digest);
+                won := holdfast._win(a, tenant, k, 'grant', digest);
                 IF won.status IS NULL THEN
                     timeout := holdfast._hurry();
                     INSERT INTO holdfast.lease (tenant, name, holder, fence, ttl_ms, granted_at, expires_at)
@@ -94,12 +95,12 @@ BEGIN
         a.status := 'lease-held';
     END IF;
     IF a.status IS NOT NULL THEN
-        PERFORM holdfast._remember(tenant, key, 'grant', a.status, digest, now, a.window_ms, number, NULL, NULL, 255, '{}');
+        PERFORM holdfast._remember(tenant, k, 'grant', a.status, digest, now, a.window_ms, number, NULL, NULL, 255, '{}');
         RETURN holdfast._lease_answer(a.status, false, NULL);
     END IF;
     l := ROW(tenant, name, holder, nextval('holdfast.fence'), ms, now, holdfast._after(now, ms), NULL, NULL);
     PERFORM holdfast._lease_write(l);
-    PERFORM holdfast._remember(tenant, key, 'grant', 'ok', digest, now, a.window_ms, number, NULL, NULL, 0,
+    PERFORM holdfast._remember(tenant, k, 'grant', 'ok', digest, now, a.window_ms, number, NULL, NULL, 0,
         ARRAY[holdfast._lease_row(l)]);
     RETURN holdfast._lease_show('ok', l);
 END $$;
@@ -209,9 +210,10 @@ END $$;
 COMMENT ON FUNCTION holdfast._register_write IS 'Write the register back, whose row is locked.';
 
 CREATE FUNCTION holdfast.write(key text, name text, value bytea, fence numeric DEFAULT 0, if_version bigint DEFAULT NULL,
-    tenant text DEFAULT '') RETURNS holdfast.register_answer
+    tenant text DEFAULT '', client text DEFAULT NULL, sequence numeric DEFAULT NULL) RETURNS holdfast.register_answer
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    k constant holdfast._key := holdfast._given('write', key, client, sequence);
     given constant numeric := holdfast._fence('write', fence);
     digest bytea;
     a holdfast._admitted;
@@ -227,7 +229,7 @@ DECLARE
     timeout text;
     since constant timestamptz := clock_timestamp();
 BEGIN
-    PERFORM holdfast._need('write', num_nulls(key, name, value, tenant) = 0);
+    PERFORM holdfast._need('write', num_nulls(name, value, tenant) = 0);
     PERFORM holdfast._replicate();
     IF if_version < 0 THEN
         RAISE EXCEPTION 'holdfast.write: % is not a version', if_version USING ERRCODE = 'invalid_parameter_value';
@@ -236,7 +238,7 @@ BEGIN
         CASE WHEN given = 0 THEN ''::bytea ELSE holdfast._field('fence', 2, holdfast._le8(holdfast._bits(given))) END ||
         CASE WHEN if_version IS NULL THEN ''::bytea ELSE holdfast._field('if_version', 2, holdfast._le8(if_version)) END ||
         holdfast._field('name', 1, holdfast._bytes(name)) || holdfast._field('value', 1, value));
-    a := holdfast._admit(tenant, key, 'write', digest);
+    a := holdfast._admit(tenant, k, 'write', digest);
     IF a.status IS NOT NULL THEN
         RETURN holdfast._register_answer(a.status, a.replayed, a.image);
     END IF;
@@ -247,10 +249,10 @@ BEGIN
         END IF;
         ready := NOT valid OR r.name IS NOT NULL;
         IF ready THEN
-            a := holdfast._win(a, tenant, key, 'write', digest);
+            a := holdfast._win(a, tenant, k, 'write', digest);
         ELSE
             BEGIN -- see "The first use of a name"
-                won := holdfast._win(a, tenant, key, 'write', digest);
+                won := holdfast._win(a, tenant, k, 'write', digest);
                 IF won.status IS NULL THEN
                     timeout := holdfast._hurry();
                     INSERT INTO holdfast.register (tenant, name, type, value, version, fence, changed_at)
@@ -289,7 +291,7 @@ BEGIN
         IF r.version = 0 THEN -- it was made above, for its lock, and is not to be
             DELETE FROM holdfast.register x WHERE x.tenant = r.tenant AND x.name = r.name;
         END IF;
-        PERFORM holdfast._remember(tenant, key, 'write', a.status, digest, now, a.window_ms, number, NULL, NULL, 255, '{}');
+        PERFORM holdfast._remember(tenant, k, 'write', a.status, digest, now, a.window_ms, number, NULL, NULL, 255, '{}');
         RETURN holdfast._register_answer(a.status, false, NULL);
     END IF;
     r.type := 'plain';
@@ -298,19 +300,20 @@ BEGIN
     r.changed_at := now;
     r.fence := CASE WHEN given <> 0 THEN given ELSE highest END;
     PERFORM holdfast._register_write(r);
-    PERFORM holdfast._remember(tenant, key, 'write', 'ok', digest, now, a.window_ms, number, NULL, NULL, 0,
+    PERFORM holdfast._remember(tenant, k, 'write', 'ok', digest, now, a.window_ms, number, NULL, NULL, 0,
         ARRAY[holdfast._register_row(r)]);
     RETURN holdfast._register_show('ok', r);
 END $$;
-COMMENT ON FUNCTION holdfast.write(text, text, bytea, numeric, bigint, text) IS
+COMMENT ON FUNCTION holdfast.write(text, text, bytea, numeric, bigint, text, text, numeric) IS
     'Write a plain register. fence: must be above all that it has seen; if_version: the version '
     'that it must have, 0 if it must not be there. ok, stale-fence, version-mismatch, '
     'token-collision, invalid-request.';
 
 CREATE FUNCTION holdfast.write(key text, name text, value text, fence numeric DEFAULT 0, if_version bigint DEFAULT NULL,
-    tenant text DEFAULT '') RETURNS holdfast.register_answer LANGUAGE sql AS
-$$ SELECT holdfast.write(key, name, pg_catalog.convert_to(value, 'UTF8'), fence, if_version, tenant) $$;
-COMMENT ON FUNCTION holdfast.write(text, text, text, numeric, bigint, text) IS
+    tenant text DEFAULT '', client text DEFAULT NULL, sequence numeric DEFAULT NULL)
+    RETURNS holdfast.register_answer LANGUAGE sql AS
+$$ SELECT holdfast.write(key, name, pg_catalog.convert_to(value, 'UTF8'), fence, if_version, tenant, client, sequence) $$;
+COMMENT ON FUNCTION holdfast.write(text, text, text, numeric, bigint, text, text, numeric) IS
     'The same with text.';
 
 CREATE FUNCTION holdfast.get_register(name text, tenant text DEFAULT '') RETURNS holdfast.register_answer
