@@ -126,6 +126,52 @@ static void missing_rights_are_named_and_nothing_is_half_made(void **state)
     postgres_run(&p, "DROP OWNED BY nobody_much; DROP ROLE nobody_much");
 }
 
+static void set_unicode(const char *version)
+{
+    char sql[400];
+    snprintf(sql, sizeof sql,
+             "CREATE OR REPLACE FUNCTION holdfast._unicode_folded() RETURNS jsonb LANGUAGE sql "
+             "IMMUTABLE AS 'SELECT ''{}''::jsonb'; "
+             "COMMENT ON FUNCTION holdfast._unicode_marks() IS '%s'",
+             version);
+    postgres_run(&p, sql);
+}
+
+static bool folds(void)
+{
+    return postgres_number(&p, "SELECT (holdfast._unicode_folded() ? U&'\\00c4')::integer") == 1;
+}
+
+/* A server with a newer library and the SQL functions must find the same identities. */
+static void older_unicode_tables_are_replaced(void **state)
+{
+    char text[200];
+    struct hf_error why;
+    (void)state;
+    assert_int_equal(try_open(postgres_conninfo(&p), false, &why), HF_OK);
+    assert_true(folds());
+    set_unicode("Unicode 99.0.0 (utf8proc 9.0.0): those of a newer program");
+    assert_int_equal(try_open(postgres_conninfo(&p), false, &why), HF_OK);
+    assert_false(folds());
+    char *roles = functions_file("src/store/postgres/schema/roles.sql");
+    postgres_run(&p, roles);
+    free(roles);
+    postgres_run(&p, "CREATE ROLE one_server LOGIN IN ROLE holdfast_server");
+    set_unicode("Unicode 9.0.0 (utf8proc 2.0.2): those of an older program");
+    snprintf(text, sizeof text,
+             "host=127.0.0.1 port=%d user=one_server dbname=postgres sslmode=disable", p.port);
+    assert_int_equal(try_open(text, false, &why), HF_OK); /* it may not replace them */
+    assert_false(folds());
+    assert_int_equal(try_open(postgres_conninfo(&p), false, &why), HF_OK);
+    assert_true(folds());
+    assert_int_equal(postgres_number(&p, "SELECT has_function_privilege('one_server', "
+                                         "'holdfast._unicode_folded()', 'EXECUTE')::integer"),
+                     0);
+    postgres_run(&p, "DROP OWNED BY holdfast_server, holdfast_application, holdfast_auditor; "
+                     "DROP ROLE one_server, holdfast_server, holdfast_application, "
+                     "holdfast_auditor");
+}
+
 static void open_one(struct kit_worker *w);
 
 static void *open_waiting(void *arg)
@@ -515,6 +561,7 @@ int main(void)
         cmocka_unit_test_setup(a_database_that_can_only_be_read_or_has_another_encoding_is_refused,
                                empty),
         cmocka_unit_test_setup(missing_rights_are_named_and_nothing_is_half_made, empty),
+        cmocka_unit_test_setup(older_unicode_tables_are_replaced, empty),
         cmocka_unit_test_setup(those_who_waited_for_another_to_make_it_find_it_made, empty),
         cmocka_unit_test_setup(many_that_start_at_once_make_it_once, empty),
         cmocka_unit_test_setup(the_configuration_in_force_is_shared_and_in_the_journal, empty),

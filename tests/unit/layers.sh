@@ -30,7 +30,7 @@ openssl/ssl.h:   net
 sqlite3.h:       audit
 seccomp.h:       server
 zstd.h:          store/journal audit
-utf8proc.h:      core base server cli
+utf8proc.h:      core base server cli store/postgres
 '
 
 grep -rn --include='*.[ch]' '^ *# *include' . | sed 's/:[0-9]*:/:/' |

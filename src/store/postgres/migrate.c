@@ -110,6 +110,38 @@ static enum hf_status apply_one(struct hf_pg_conn *conn, const struct hf_pg_migr
     return HF_OK;
 }
 
+/* Are the Unicode tables of the SQL functions older than ours? Then an identity that one of them
+ * records may differ from the one that this server looks for. False if that cannot be read. */
+static bool unicode_is_older(struct hf_pg_conn *conn)
+{
+    PGresult *result;
+    if (hf_pg_ask(conn,
+                  "SELECT obj_description(p.oid, 'pg_proc') FROM pg_proc p JOIN pg_namespace n ON "
+                  "n.oid = p.pronamespace WHERE n.nspname = 'holdfast' AND p.proname = "
+                  "'_unicode_marks'",
+                  0, NULL, false, &result) != HF_PG_FINE)
+        return false;
+    bool there = PQntuples(result) == 1 && !PQgetisnull(result, 0, 0);
+    bool older = hf_pg_unicode_is_older(there ? PQgetvalue(result, 0, 0) : NULL);
+    PQclear(result);
+    return older;
+}
+
+static enum hf_status unicode_update(struct hf_pg_conn *conn, struct hf_error *why)
+{
+    if (!unicode_is_older(conn))
+        return HF_OK;
+    char *sql = hf_pg_unicode_sql();
+    if (!sql)
+        return fault(why, HF_NO_MEMORY, "not enough memory for the Unicode tables");
+    enum hf_pg_outcome outcome = hf_pg_script(conn, sql);
+    free(sql);
+    return outcome == HF_PG_FINE
+               ? HF_OK
+               : failed(conn, why, "cannot create the Unicode tables of the schema holdfast",
+                        MAKING);
+}
+
 /* In a transaction, under the lock: apply the missing migrations. */
 static enum hf_status update(struct hf_pg_conn *conn, const struct hf_options *options,
                              struct hf_error *why)
@@ -129,6 +161,8 @@ static enum hf_status update(struct hf_pg_conn *conn, const struct hf_options *o
     for (int i = 0; st == HF_OK && i < hf_pg_migration_count; i++)
         if (hf_pg_migrations[i].version > version)
             st = apply_one(conn, &hf_pg_migrations[i], why);
+    if (st == HF_OK)
+        st = unicode_update(conn, why);
     return st == HF_OK ? store_make(conn, options, why) : st;
 }
 
@@ -205,9 +239,11 @@ enum hf_status hf_pg_migrate(struct hf_pg_conn *conn, const struct hf_options *o
     }
     if (version == 0 && options->no_create)
         return fault(why, HF_STORE_ABSENT, "there is no schema holdfast in this database");
+    struct hf_error other;
     if (version < newest)
         st = update_locked(conn, options, why);
-    struct hf_error other;
+    else if (unicode_is_older(conn)) /* only the owner of the schema can replace them */
+        (void)update_locked(conn, options, &other);
     if (st != HF_OK && version_read(conn, &version, &other) == HF_OK && version == newest)
         st = HF_OK; /* another server has updated it */
     return st == HF_OK ? store_read(conn, shared, rules, why) : st;

@@ -1,7 +1,8 @@
 /* migrate.h: creates, updates and reads the schema `holdfast` in a database.
  *
  * Migrations are numbered SQL scripts (schema/). All missing ones are applied once, under a lock,
- * in one transaction; holdfast.migration records them. */
+ * in one transaction; holdfast.migration records them. The Unicode tables of the SQL functions are
+ * not in these scripts: the program makes them, and replaces older ones at its start. */
 #ifndef HF_STORE_POSTGRES_MIGRATE_H
 #define HF_STORE_POSTGRES_MIGRATE_H
 
@@ -16,6 +17,17 @@ struct hf_pg_migration {
 /* In order. Generated from schema/ by the build. */
 extern const struct hf_pg_migration hf_pg_migrations[];
 extern const int hf_pg_migration_count;
+
+/* ---- unicode.c ---- */
+
+/* The SQL that creates or replaces the Unicode tables of the SQL functions, made from the utf8proc
+ * that this process uses. Owned, free with free(). NULL if out of memory. */
+char *hf_pg_unicode_sql(void);
+/* Are tables with this comment older than those of hf_pg_unicode_sql? comment: borrowed; NULL or
+ * not a comment of ours: there are none, so they are. */
+bool hf_pg_unicode_is_older(const char *comment);
+
+/* ---- migrate.c ---- */
 
 /* Check that the schema exists and has this program's version; create or update it if needed. Read
  * holdfast.store into `shared` and `rules`. options: borrowed (no_create, and the settings of a new

@@ -64,6 +64,10 @@ void functions_make(const struct postgres *p, const struct hf_options *options)
            "holdfast CASCADE; BEGIN; CREATE SCHEMA holdfast");
     for (int i = 0; i < hf_pg_migration_count; i++)
         functions_run(c, hf_pg_migrations[i].sql);
+    char *unicode = hf_pg_unicode_sql();
+    assert_non_null(unicode);
+    functions_run(c, unicode);
+    free(unicode);
     functions_run(c, store);
     PQfinish(c);
 }

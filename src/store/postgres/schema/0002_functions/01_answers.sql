@@ -38,8 +38,7 @@
 --
 -- Durations are cut to whole milliseconds; a month is 30 days, a year 365.25 days. Keys are text
 -- here. A client that numbers its calls gives client and sequence, and NULL for the key. Keys that
--- are not valid UTF-8, merges and apply exist on servers only, and so do identities that _match
--- cannot compare exactly.
+-- are not valid UTF-8, merges and apply exist on servers only.
 --
 -- Names that begin with _ are internal. Public functions run with the rights of the schema's owner
 -- and with pg_catalog as their search path; every other name is written out. A string with a
