@@ -100,6 +100,7 @@ struct hf_http_thread {
     struct hf_loop loop;
     struct hf_source listener;
     int64_t stopping_since_ms; /* 0: not stopping */
+    bool draining;             /* stopping, and the time for requests on their way is over */
 
     struct hf_http_conn *conns;
     struct hf_http_conn *dirty;
@@ -152,7 +153,8 @@ struct hf_http_server {
     struct hf_http_thread **threads;
     unsigned thread_count;
     _Atomic bool stopping;
-    _Atomic int64_t stop_at_ms; /* the deadline of the stop */
+    _Atomic unsigned stopping_threads; /* that have accepted all connections that were waiting */
+    _Atomic int64_t stop_at_ms;        /* the deadline of the stop */
     _Atomic unsigned connections;
     _Atomic unsigned joined; /* the ones in a group */
     unsigned unknown_max;    /* places for connections in no group; 0: they need not join one */
@@ -185,6 +187,8 @@ void hf_http_listen_again(struct hf_http_thread *thread);
 void hf_http_timer_set(struct hf_http_conn *conn, enum hf_http_timer timer);
 enum hf_http_timer hf_http_timer_due(const struct hf_http_conn *conn);
 void hf_http_timers_run(struct hf_http_thread *thread);
+/* The incoming request is late: 408, and close the connection after it. */
+void hf_http_late(struct hf_http_conn *conn);
 
 /* join.c: connections in no group. Add a new one to the list; remove it; close one to make room, an
  * idle one if possible (false if there is none); close those whose time is over. */

@@ -330,10 +330,17 @@ static bool has_place(const struct hf_http_conn *conn)
            conn->out.size - conn->out_at < HF_HTTP_OUT_MAX && (conn->pending == 0 || fits(conn, 0));
 }
 
+/* Is the server draining, and has the connection requests to answer? The answers must come to an
+ * end, however many requests the client sends meanwhile. */
+static bool drains(const struct hf_http_conn *conn)
+{
+    return conn->thread->draining && conn->pending > 0 && !conn->building;
+}
+
 /* May another exchange begin? */
 static bool may_take(const struct hf_http_conn *conn)
 {
-    return has_place(conn) && !conn->alone && !hf_http_share_used(conn);
+    return has_place(conn) && !conn->alone && !hf_http_share_used(conn) && !drains(conn);
 }
 
 bool hf_http_may_read(const struct hf_http_conn *conn)

@@ -1,7 +1,9 @@
 /* The rounds of an I/O thread. */
 #include "http/inner.h"
 
-enum { STOP_IDLE_MS = 500, TICK_MS = 200 };
+#include <sys/socket.h>
+
+enum { TICK_MS = 200 };
 
 /* Mark the connections of finished exchanges. */
 static void settle(struct hf_http_thread *t)
@@ -156,29 +158,46 @@ static void shed(struct hf_http_thread *t)
         (void)shed_of(t, left, NULL);
 }
 
-/* The server is stopping: accept no new connections. Requests that have already arrived are still
- * processed. Idle connections are shut down, and get a moment to notice. */
+/* The server begins to stop: accept the clients that have connected before, because they may have
+ * sent requests; and take all that has arrived. The last thread to do so ends the listening: a
+ * client that connects from then on is refused at once, and can go to another server. */
+static void stop_begin(struct hf_http_thread *t)
+{
+    struct hf_http_server *s = t->server;
+    t->stopping_since_ms = t->loop.now_ms;
+    for (int left = HF_HTTP_BACKLOG; left > 0 && hf_http_accept(t); left -= HF_HTTP_ACCEPTS)
+        ;
+    hf_loop_unwatch(&t->loop, &t->listener);
+    if (atomic_fetch_add(&s->stopping_threads, 1) + 1 == s->thread_count)
+        shutdown(s->listener, SHUT_RDWR);
+    for (struct hf_http_conn *conn = t->conns; conn; conn = conn->next_conn) {
+        if (conn->closing || conn->broken)
+            continue;
+        hf_http_input_again(conn); /* its bytes may have been held back */
+        hf_http_input(conn);
+    }
+}
+
+/* The server is stopping. A connection whose last answer is sent closes by itself (wind_up). Of the
+ * others, let go of those that have nothing to say for a while, and of requests that arrive too
+ * slowly. */
 static void stop_step(struct hf_http_thread *t)
 {
-    bool first = t->stopping_since_ms == 0;
-    if (first)
-        t->stopping_since_ms = t->loop.now_ms;
-    for (int left = HF_HTTP_BACKLOG; first && left > 0 && hf_http_accept(t);
-         left -= HF_HTTP_ACCEPTS)
-        ; /* a client that connected before the stop may have sent a request */
-    hf_loop_unwatch(&t->loop, &t->listener);
+    const struct hf_http_limits *limits = &t->server->options.limits;
+    if (t->stopping_since_ms == 0)
+        stop_begin(t);
+    int64_t since_ms = t->loop.now_ms - t->stopping_since_ms;
     bool patience = t->loop.now_ms < t->server->stop_at_ms;
-    bool moment = t->loop.now_ms - t->stopping_since_ms < STOP_IDLE_MS;
+    t->draining = since_ms >= limits->stop_idle_ms;
     for (struct hf_http_conn *conn = t->conns; conn; conn = conn->next_conn) {
-        if (first && !conn->closing && !conn->broken) {
-            hf_http_input_again(conn); /* its bytes may have been held back */
-            hf_http_input(conn);
-        }
-        if (!conn->closing)
-            hf_http_input_free(conn);
-        conn->closing = true;
-        if (!patience || (!moment && !conn->first && !hf_http_output_waits(conn)))
+        bool open = !conn->closing && !conn->first && !conn->held && !hf_http_output_waits(conn);
+        bool part = conn->building || conn->in.size > 0;
+        if (!patience)
             conn->broken = true;
+        else if (open && part && since_ms >= limits->stop_part_ms)
+            hf_http_late(conn);
+        else if (open && !part && t->draining)
+            conn->closing = true;
         hf_http_mark(conn);
     }
 }

@@ -161,6 +161,18 @@ bool hf_http_render_waits(const struct hf_http_conn *conn)
     return may_render(conn) && had_share(conn);
 }
 
+/* Does the connection close after this answer? When the server stops, after the one that leaves
+ * nothing to answer. */
+static bool is_last(const struct hf_http_conn *conn, const struct hf_http_exchange *x)
+{
+    const struct hf_http_thread *t = conn->thread;
+    if (x->last || x->next)
+        return x->last;
+    bool more =
+        !t->draining && (conn->building || conn->in.size > 0 || hf_stream_pending(&conn->stream));
+    return conn->closing || (t->stopping_since_ms != 0 && !more);
+}
+
 /* Render the first exchange of the queue and remove it. */
 static void render(struct hf_http_conn *conn)
 {
@@ -172,7 +184,7 @@ static void render(struct hf_http_conn *conn)
         handler->render_refusal(handler->arg, x, &reply);
     else
         handler->render(handler->arg, x, &reply);
-    bool last = x->last || (conn->closing && !x->next);
+    bool last = is_last(conn, x);
     bool head_only = x->head.method == HF_HTTP_HEAD;
     add_reply(t, &conn->out, &reply, last, head_only);
     rendered_count(conn, t->fields.size + t->body.size + reply.static_body.size);
@@ -183,6 +195,8 @@ static void render(struct hf_http_conn *conn)
     if (reply.file >= 0)
         file_begin(conn, &reply, !head_only && !conn->broken);
     conn->closing |= last;
+    if (last)
+        hf_http_input_free(conn); /* a request that began to arrive while the server drained */
     conn->alone = conn->alone && !x->alone;
     conn->first = x->next;
     if (!conn->first)

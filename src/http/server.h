@@ -135,6 +135,7 @@ struct hf_http_limits {
     unsigned body_ms; /* from the end of the head to the end of the body: 408 and closed */
     /* how long a client may take to read a file: file_ms, plus file_mib_ms for each MiB; closed */
     unsigned file_ms, file_mib_ms;
+    unsigned stop_idle_ms, stop_part_ms; /* see hf_http_stop */
     /* bytes for each thread, three times:
      * - of requests that are received or processed now. Each group may use half, and so may all
      *   connections in no group together. At the limit, a body of more than 4 KiB gets 503 and its
@@ -183,8 +184,15 @@ bool hf_http_loopback(const struct hf_http_server *server);
 
 /* Start the threads. */
 enum hf_status hf_http_start(struct hf_http_server *server, struct hf_error *why);
-/* Stop accepting, close idle connections, and let requests in progress finish, for at most
- * `wait_ms`. Returns when all threads have ended. */
+/* Stop, in this order:
+ * - Refuse new connections. All requests that have arrived are processed, also those of connections
+ *   that wait to be accepted.
+ * - The last answer of each connection has "Connection: close". Its write side is then shut down,
+ *   and it is read, without use, until the client closes too: closing at once could reset it, and
+ *   the reset could destroy the answer.
+ * - An idle connection is kept for stop_idle_ms, because a request may be on its way. Then its write
+ *   side is shut down too. A request that has begun to arrive has stop_part_ms: then it gets 408.
+ * At most `wait_ms`: what is then still open is closed. Returns when all threads have ended. */
 void hf_http_stop(struct hf_http_server *server, unsigned wait_ms);
 void hf_http_free(struct hf_http_server *server);
 

@@ -52,17 +52,25 @@ static bool is_late(struct hf_http_conn *conn)
     return !conn->began && hf_http_timer_due(conn) == conn->timer;
 }
 
-static void timed_out(struct hf_http_conn *conn)
+void hf_http_late(struct hf_http_conn *conn)
 {
     static const struct hf_http_refusal late = {
         408, "request-timeout",
         "The request did not arrive in time, so nothing was done. Send it again, without pauses."
     };
     hf_http_count(&conn->thread->timeouts, 1);
-    if (conn->timer == HF_HTTP_TIMER_HEAD || conn->timer == HF_HTTP_TIMER_BODY)
-        hf_http_turn_down(conn, &late);
-    else
-        conn->broken = true;
+    hf_http_turn_down(conn, &late);
+    hf_http_mark(conn);
+}
+
+static void timed_out(struct hf_http_conn *conn)
+{
+    if (conn->timer == HF_HTTP_TIMER_HEAD || conn->timer == HF_HTTP_TIMER_BODY) {
+        hf_http_late(conn);
+        return;
+    }
+    hf_http_count(&conn->thread->timeouts, 1);
+    conn->broken = true;
     hf_http_mark(conn);
 }
 

@@ -15,7 +15,8 @@
 #include <unistd.h>
 
 enum { EXIT_DONE = 0, EXIT_USAGE_ERROR = 2, EXIT_STORE = 3 };
-enum { STOP_MS = 30000, MEMORY_MAX = 256 << 20, PIPELINE_MAX = 128 };
+enum { STOP_MS = 30000, STOP_IDLE_MS = 1000, STOP_PART_MS = 5000 };
+enum { MEMORY_MAX = 256 << 20, PIPELINE_MAX = 128 };
 enum { HEAD_MS = 10000, IDLE_MS = 60000, BODY_MS = 60000 };
 /* The time to send an export, which may be as large as the store: SEND_MS, and SEND_MIB_MS for each
  * MiB. */
@@ -349,6 +350,8 @@ static int prepare(struct hf_server *s)
                     .body_ms = o->body_ms ? o->body_ms : BODY_MS,
                     .file_ms = o->send_ms ? o->send_ms : SEND_MS,
                     .file_mib_ms = o->send_ms ? 0 : SEND_MIB_MS,
+                    .stop_idle_ms = o->stop_idle_ms ? o->stop_idle_ms : STOP_IDLE_MS,
+                    .stop_part_ms = STOP_PART_MS,
                     .memory_max = MEMORY_MAX }
     };
     if (!o->tls_cert != !o->tls_key)

@@ -22,7 +22,9 @@ struct hf_server_options {
     unsigned tenant_rate; /* requests a second of each tenant, with an auth file; 0: no limit */
     /* how long a head may take, a connection may be idle, a body may take; 0: 10 s, 60 s, 60 s */
     unsigned head_ms, idle_ms, body_ms;
-    unsigned stop_ms; /* how long a stop waits for requests in progress; 0: 30 s */
+    /* how long a stop waits for requests in progress, and for a request on an idle connection; 0:
+     * 30 s, 1 s */
+    unsigned stop_ms, stop_idle_ms;
     /* how long a client may take to read an export; 0: 10 minutes, and a second for each MiB */
     unsigned send_ms;
     const char *auth_file; /* NULL: the server listens on loopback addresses only */
