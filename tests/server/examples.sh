@@ -281,7 +281,7 @@ page() {
       ;;
     *) [ -z "$line" ] || echo "$line" >>shown ;;
     esac
-  done < <(awk '/^    / { sub(/^ +/, ""); print; next } !/^$/ { print "" }' "$1")
+  done < <(awk '/^```/ { fence = !fence } fence { next } /^    / { sub(/^ +/, ""); print; next } !/^$/ { print "" }' "$1")
   [ -z "$command" ] || told
 }
 
@@ -291,6 +291,13 @@ U=$url
 page "$HF_SOURCE/doc/GUIDE.md"
 has serve.log 'warning outcome-unknown key="pay-77"'
 unserve
+# The program that the page shows is a part of the example as it is.
+awk '/^```/ { on = $0 == "```js"; next } on' "$HF_SOURCE/doc/GUIDE.md" >shown
+checks=$((checks + 1))
+[ "$(wc -l <shown)" -gt 20 ] || fail "the GUIDE shows no program"
+awk -v first="$(head -1 shown)" '$0 == first { on = 1 } on' "$examples/payment-node/shop.mjs" |
+  head -"$(wc -l <shown)" >said
+same shown said
 
 # The first screen of the README: from the first curl to the end of its block, against the address it names.
 serve --data "$work/readme"

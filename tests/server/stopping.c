@@ -290,8 +290,8 @@ static pid_t busy_begin(struct busy *busy, int number)
     _exit(0);
 }
 
-/* Eight clients send requests all the time. Each gets an answer to each, the last one says that it is
- * the last, and then the stream ends. */
+/* Eight clients send requests all the time. Each gets an answer to each, the last one says that it
+ * is the last, and then the stream ends. */
 static void busy_clients_lose_no_answer(void **state)
 {
     (void)state;

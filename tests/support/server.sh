@@ -1,6 +1,7 @@
 # What the scripts with a server share. Source it behind cli.sh.
 #
-#     serve ARGUMENTS...      start holdfast serve on a free port; $url and $server are its address and process
+#     serve ARGUMENTS...      start holdfast serve on a free port, or on $listen if that is set; $url and $server are its
+#                             address and process
 #     unserve                 stop it; its exit code must be 0
 #     standin HOW [URL]       start a stand-in that is no good server (standin.js); $url is its address
 #     unstand                 stop it
@@ -31,7 +32,7 @@ address_of() {
 
 serve() {
   : >served # so that an older address is not taken for this one's
-  "$hf" serve --listen 127.0.0.1:0 --sandbox $sandbox "$@" >served 2>serve.log </dev/null &
+  "$hf" serve --listen "${listen:-127.0.0.1:0}" --sandbox $sandbox "$@" >served 2>serve.log </dev/null &
   server=$!
   address_of served serve.log
 }
