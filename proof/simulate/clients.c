@@ -120,7 +120,15 @@ void sim_submit(struct sim_world *w, const struct sim_step *step)
     sim_trace_request(&w->trace, &ask->request);
     w->out->operations++;
     uint64_t failures = w->faults_happened;
+    /* A batch has one time: that of its first request. */
+    hf_time least = w->ask_count == 1 ? sim_clock_least(w) : 0;
     hf_submit(w->db, &ask->op);
+    if (w->ask_count == 1 && hf_status_kind(ask->op.status) < HF_KIND_FAULT) {
+        if (ask->result.now < least)
+            sim_fail(w, "engine time is %lld, and the clocks have gone on to %lld",
+                     (long long)ask->result.now, (long long)least);
+        sim_clock_read(w, ask->result.now);
+    }
     tell(w, ask, w->faults_happened > failures);
     sim_store_died(w);
 }

@@ -29,10 +29,23 @@ static void sure_begin(struct sim_world *w, int64_t us)
     w->sure.ahead = false;
 }
 
+static hf_time paced_ms(const struct sim_world *w)
+{
+    return w->paced.now + (hf_time)((w->steady_ns - w->paced.ns) / 1000000);
+}
+
+/* Where the wall clock is behind, engine time may wait for it. */
+static void paced_wait(struct sim_world *w)
+{
+    if (w->wall_us / 1000 < paced_ms(w))
+        w->paced.ns = w->steady_ns;
+}
+
 /* The clocks have moved. A wall clock that has been ahead for long enough is believed. */
 static void clocks_moved(struct sim_world *w)
 {
     bool ahead = w->wall_us > sure_us(w);
+    paced_wait(w);
     if (ahead && !w->sure.ahead)
         w->sure.ahead_ns = w->steady_ns;
     w->sure.ahead = ahead;
@@ -66,6 +79,24 @@ void sim_clock_jump(struct sim_world *w, int64_t ms)
 void sim_clock_first(struct sim_world *w)
 {
     sure_begin(w, w->wall_us > w->latest * 1000 ? w->wall_us : w->latest * 1000);
+    w->paced.now = 0;
+}
+
+hf_time sim_clock_least(struct sim_world *w)
+{
+    enum { WHOLE = 2 }; /* both clocks are read in whole milliseconds */
+    if (w->paced.now == 0)
+        return 0;
+    paced_wait(w);
+    return paced_ms(w) - WHOLE;
+}
+
+void sim_clock_read(struct sim_world *w, hf_time now)
+{
+    if (w->paced.now != 0 && now <= paced_ms(w))
+        return;
+    w->paced.now = now;
+    w->paced.ns = w->steady_ns;
 }
 
 hf_time sim_clock_latest(struct sim_world *w)

@@ -59,6 +59,11 @@ struct sim_world {
         bool ahead;
     } sure;
     hf_time latest; /* the latest that engine time could ever be */
+    struct {
+        hf_time now; /* engine time was this; 0: it was not read since the start */
+        uint64_t
+            ns; /* since then, by the steady clock, the wall clock has gone as far or further */
+    } paced;
     bool stalled;
     uint64_t slow_us;
     uint64_t calls;
@@ -126,6 +131,11 @@ void sim_clock_first(struct sim_world *w);
  * by more than a second and for less than a minute, must not have moved it. This is not how the
  * store works it out, and it is told more: the jump itself, not when it was first seen. */
 hf_time sim_clock_latest(struct sim_world *w);
+/* The least that engine time may be, if it is read now: while the wall clock is not believed, it
+ * goes on with the steady clock. */
+hf_time sim_clock_least(struct sim_world *w);
+/* Engine time was read just now. */
+void sim_clock_read(struct sim_world *w, hf_time now);
 void sim_fault_arm(struct sim_world *w, enum sim_call call, uint64_t count, uint64_t draw);
 /* Before a start: engine time that was only shown, and left nothing on disk, is not remembered by
  * the store. No rule says what those who saw it may expect of a store that is started under a clock
