@@ -502,7 +502,33 @@ enum hf_limit {
     HF_LIMIT_DISK = 1,           /* no disk space for the next segment of the journal */
     HF_LIMIT_MEMORY = 2,         /* hf_options.memory_max_bytes, for all tenants together */
     HF_LIMIT_TENANT_MEMORY = 3,  /* hf_options.tenant_memory_max_bytes */
-    HF_LIMIT_TENANT_RECORDS = 4  /* hf_options.tenant_records_max */
+    HF_LIMIT_TENANT_RECORDS = 4, /* hf_options.tenant_records_max */
+    HF_LIMIT_DISK_QUOTA = 5,     /* the file system's quota of the user */
+    HF_LIMIT_FILE_SIZE = 6,      /* the process's limit of the size of a file */
+    HF_LIMIT_FILES = 7           /* the limit of open files, of the process or the system */
+};
+
+/* What failed, with HF_STORAGE_FAILURE that came from no limit. The notes of the store (on_note)
+ * have the details: files, places, and the database's messages. */
+enum hf_fault {
+    HF_FAULT_NONE = 0,
+    HF_FAULT_DISK = 1,       /* the next segment of the journal cannot be written: `error` */
+    HF_FAULT_UNREADABLE = 2, /* a record that the request needs cannot be read, or is damaged */
+    HF_FAULT_MEMORY = 3,     /* the process is out of memory */
+    HF_FAULT_TOO_LARGE = 4,  /* the record is larger than a segment of the journal can be */
+    HF_FAULT_STOPPED = 5,    /* the store failed before, and accepts nothing more */
+    /* of a store in a database */
+    HF_FAULT_DATABASE_AWAY = 6,    /* it cannot be reached */
+    HF_FAULT_DATABASE_REFUSED = 7, /* it refused the connection or the change: `sqlstate` */
+    HF_FAULT_LOCKED = 8,           /* another transaction keeps a row locked: lock timeout */
+    HF_FAULT_CONFLICTS = 9,        /* others changed the same rows first, again and again */
+    HF_FAULT_STANDBY = 10          /* the synchronous standbys have not confirmed what was read */
+};
+
+struct hf_cause {
+    enum hf_fault fault;
+    int error;        /* HF_FAULT_DISK: an errno */
+    char sqlstate[6]; /* HF_FAULT_DATABASE_REFUSED: the SQLSTATE, or "" */
 };
 
 /* The answer to a request. `kind` names the member that is set. Most refusals have none; but
@@ -510,7 +536,8 @@ enum hf_limit {
  * and a refused merge has the register, in their current state. */
 struct hf_answer {
     enum hf_status status;
-    enum hf_limit limit; /* with HF_STORAGE_FAILURE, if it came from a limit */
+    enum hf_limit limit;   /* with HF_STORAGE_FAILURE, if it came from a limit */
+    struct hf_cause cause; /* with HF_STORAGE_FAILURE, if it did not */
     /* HF_CONFIRM_LATE, with HF_WINDOW_ELAPSED: no unit is free, so give the money back */
     bool refund;
     enum hf_record kind;
@@ -763,6 +790,7 @@ struct hf_page {
         void *rows;
     };
     void *heap; /* private */
+    struct hf_cause cause; /* after HF_STORAGE_FAILURE */
 };
 
 /* page: out, owned, free with hf_page_clear. HF_OK, HF_INVALID_REQUEST, HF_NOT_KNOWN (no such

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #define DURATION "expected a duration from 1ms to 3650d, got %" PRId64 "ms. Correct it and retry."
 
@@ -199,22 +200,113 @@ static void blame_limit(struct hf_api_cause *c, enum hf_limit limit)
         "Nothing was changed and nothing was stored. Retry later with the same key.";
     static const char left[] =
         "Endings, and the deletion of registers and leases, are still accepted. ";
-    if (limit == HF_LIMIT_DISK)
-        say(c, "Out of disk space. %s", again);
-    if (limit == HF_LIMIT_MEMORY)
-        say(c, "The memory limit is reached. %s%s", left, again);
-    if (limit == HF_LIMIT_TENANT_MEMORY)
+    switch (limit) {
+    case HF_LIMIT_NONE: break;
+    case HF_LIMIT_DISK: say(c, "Out of disk space. %s", again); break;
+    case HF_LIMIT_MEMORY: say(c, "The memory limit is reached. %s%s", left, again); break;
+    case HF_LIMIT_TENANT_MEMORY:
         say(c, "The memory quota of this tenant is used up. %s%s", left, again);
-    if (limit == HF_LIMIT_TENANT_RECORDS)
+        break;
+    case HF_LIMIT_TENANT_RECORDS:
         say(c, "The record quota of this tenant is used up. %s%s", left, again);
+        break;
+    case HF_LIMIT_DISK_QUOTA:
+        say(c, "The file system's quota for the store's user is used up. %s", again);
+        break;
+    case HF_LIMIT_FILE_SIZE:
+        say(c, "The process's file size limit (ulimit -f) is reached. %s", again);
+        break;
+    case HF_LIMIT_FILES: say(c, "The limit of open files (ulimit -n) is reached. %s", again); break;
+    }
+}
+
+/* After a failure, unlike a limit, the outcome of an earlier call with the key may be unread. */
+static void blame_fault(struct hf_api_cause *c, const struct hf_cause *cause)
+{
+    static const char again[] = "This call changed nothing. Retry later with the same key: an "
+                                "earlier call with it may have acted.";
+    switch (cause->fault) {
+    case HF_FAULT_NONE: break;
+    case HF_FAULT_DISK:
+        say(c, "The next segment of the journal cannot be written: %s. %s", strerror(cause->error),
+            again);
+        break;
+    case HF_FAULT_UNREADABLE:
+        say(c, "A record that this call needs cannot be read. The store's log says which. %s",
+            again);
+        break;
+    case HF_FAULT_MEMORY: say(c, "The store is out of memory. %s", again); break;
+    case HF_FAULT_TOO_LARGE:
+        say(c, "The record is larger than a segment of the journal. Nothing was changed. Send "
+               "less at once.");
+        break;
+    case HF_FAULT_STOPPED:
+        say(c, "The store has stopped after a failure that its log names. %s", again);
+        break;
+    case HF_FAULT_DATABASE_AWAY: say(c, "The database cannot be reached. %s", again); break;
+    case HF_FAULT_DATABASE_REFUSED:
+        say(c, "The database refused this%s%s%s. The store's log has its message. %s",
+            cause->sqlstate[0] ? " (SQLSTATE " : "", cause->sqlstate, cause->sqlstate[0] ? ")" : "",
+            again);
+        break;
+    case HF_FAULT_LOCKED:
+        say(c, "Lock timeout: another transaction in the database keeps a row locked. %s", again);
+        break;
+    case HF_FAULT_CONFLICTS:
+        say(c, "Other transactions in the database changed the same rows again and again. %s",
+            again);
+        break;
+    case HF_FAULT_STANDBY:
+        say(c, "The synchronous standbys do not confirm what this answer would show. %s", again);
+        break;
+    }
+}
+
+const char *hf_api_cause_name(enum hf_limit limit, enum hf_fault fault)
+{
+    static const char *const limits[] = {
+        [HF_LIMIT_DISK] = "disk-full",
+        [HF_LIMIT_MEMORY] = "memory-limit",
+        [HF_LIMIT_TENANT_MEMORY] = "tenant-memory-quota",
+        [HF_LIMIT_TENANT_RECORDS] = "tenant-record-quota",
+        [HF_LIMIT_DISK_QUOTA] = "disk-quota",
+        [HF_LIMIT_FILE_SIZE] = "file-size-limit",
+        [HF_LIMIT_FILES] = "open-files-limit",
+    };
+    static const char *const faults[] = {
+        [HF_FAULT_NONE] = "unknown",
+        [HF_FAULT_DISK] = "disk-error",
+        [HF_FAULT_UNREADABLE] = "record-unreadable",
+        [HF_FAULT_MEMORY] = "out-of-memory",
+        [HF_FAULT_TOO_LARGE] = "record-too-large",
+        [HF_FAULT_STOPPED] = "store-stopped",
+        [HF_FAULT_DATABASE_AWAY] = "database-away",
+        [HF_FAULT_DATABASE_REFUSED] = "database-refused",
+        [HF_FAULT_LOCKED] = "lock-timeout",
+        [HF_FAULT_CONFLICTS] = "conflicts",
+        [HF_FAULT_STANDBY] = "standby-silent",
+    };
+    if (limit != HF_LIMIT_NONE && (size_t)limit < sizeof limits / sizeof *limits)
+        return limits[limit];
+    return faults[(size_t)fault < sizeof faults / sizeof *faults ? fault : HF_FAULT_NONE];
+}
+
+struct hf_api_cause hf_api_page_cause(enum hf_status status, const struct hf_page *page)
+{
+    struct hf_api_cause c = { "" };
+    if (status == HF_STORAGE_FAILURE)
+        blame_fault(&c, &page->cause);
+    return c;
 }
 
 struct hf_api_cause hf_api_cause(const struct hf_request *r, const struct hf_result *result)
 {
     struct hf_api_cause c = { "" };
     const struct hf_answer *answer = &result->answer;
-    if (answer->status == HF_STORAGE_FAILURE)
+    if (answer->status == HF_STORAGE_FAILURE) {
         blame_limit(&c, answer->limit);
+        blame_fault(&c, &answer->cause);
+    }
     if (answer->status == HF_WINDOW_ELAPSED && r->client.size > 0 && result->token.expires_at == 0)
         blame_old_number(&c, r);
     bool invalid = answer->status == HF_INVALID_REQUEST;

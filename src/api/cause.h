@@ -15,5 +15,11 @@ struct hf_api_cause {
 /* hf_api_cause: why `result` refuses `request`. Both: borrowed. "" for a refusal that is stored
  * with a key. Pure: the same request and result give the same text. */
 struct hf_api_cause hf_api_cause(const struct hf_request *request, const struct hf_result *result);
+/* The same for a list that the store could not make. page: as hf_list left it. */
+struct hf_api_cause hf_api_page_cause(enum hf_status status, const struct hf_page *page);
+
+/* hf_api_cause_name: a word for the limit, or else the cause, of a HF_STORAGE_FAILURE, for logs:
+ * "disk-full", "lock-timeout". Static; "unknown" if neither is set. */
+const char *hf_api_cause_name(enum hf_limit limit, enum hf_fault fault);
 
 #endif

@@ -385,6 +385,8 @@ enum hf_cli_exit hf_cli_list(struct hf_cli *cli, const struct hf_query *query, s
     if (status == HF_OK || quiet)
         return hf_cli_exit_of(status);
     hf_cli_explain(cli, status, &sentence);
+    if (sentence.size == 0)
+        hf_buffer_add_text(&sentence, hf_api_page_cause(status, page).text);
     hf_cli_refuse(cli, (enum hf_action)0, status, sentence.size ? hf_buffer_text(&sentence) : NULL);
     hf_buffer_free(&sentence);
     return hf_cli_exit_of(status);

@@ -44,6 +44,32 @@ static void quota_log(const struct hf_work *work, const struct hf_request *reque
                 sizeof fields / sizeof *fields);
 }
 
+static bool is_quota(enum hf_limit limit)
+{
+    return limit == HF_LIMIT_TENANT_MEMORY || limit == HF_LIMIT_TENANT_RECORDS;
+}
+
+/* The store could not do it: log why, at most one line in PAUSE_MS for the whole server. */
+static void failure_log(const struct hf_work *work, const struct hf_request *request,
+                        const struct hf_result *result)
+{
+    enum { PAUSE_MS = 10000 };
+    hf_time now = hf_clock_wall_ms(), told = work->server->failure_told_at;
+    if ((told != 0 && now - told < PAUSE_MS && now >= told) ||
+        !atomic_compare_exchange_strong(&work->server->failure_told_at, &told, now))
+        return;
+    struct hf_api_cause cause = hf_api_cause(request, result);
+    struct hf_log_field fields[] = {
+        { .name = "cause",
+          .type = HF_LOG_TEXT,
+          .text = hf_str(hf_api_cause_name(result->answer.limit, result->answer.cause.fault)) },
+        { .name = "action", .type = HF_LOG_TEXT, .text = hf_str(hf_action_name(request->action)) },
+        { .name = "text", .type = HF_LOG_TEXT, .text = hf_str(cause.text) },
+    };
+    hf_log_line(work->server->log, HF_LOG_WARNING, now, "storage-failure", fields,
+                sizeof fields / sizeof *fields);
+}
+
 void hf_server_noticed(const struct hf_work *work, const struct hf_request *request,
                        const struct hf_result *result)
 {
@@ -54,8 +80,10 @@ void hf_server_noticed(const struct hf_work *work, const struct hf_request *requ
     if (status == HF_OUTCOME_UNKNOWN && result->answer.kind == HF_RECORD_CLAIM &&
         hf_tenant_may_log(work->tenant, hf_clock_monotonic_ns() / 1000))
         unknown_log(s, request, result);
-    if (status == HF_STORAGE_FAILURE && result->answer.limit >= HF_LIMIT_TENANT_MEMORY)
+    if (status == HF_STORAGE_FAILURE && is_quota(result->answer.limit))
         quota_log(work, request, result);
+    else if (status == HF_STORAGE_FAILURE)
+        failure_log(work, request, result);
     if (!result->replayed || !s->options.log_duplicates)
         return;
     struct hf_log_field fields[] = {

@@ -108,7 +108,8 @@ struct hf_server {
     _Atomic uint64_t refusals[HF_STATUS_SLOTS]; /* answers that were not HF_OK, by status */
     _Atomic uint64_t unauthorized, forbidden, too_many_requests, batches, batch_lines;
     _Atomic int64_t batch_lines_now;
-    uint64_t tenant_memory_max; /* the limit that applies; 0: none */
+    uint64_t tenant_memory_max;      /* the limit that applies; 0: none */
+    _Atomic hf_time failure_told_at; /* when the log last said why the store could not do a call */
 };
 
 /* serve.c */

@@ -2,6 +2,7 @@
 #include "engine/kit/engine.h"
 #include "support/test.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -178,6 +179,40 @@ static void on_a_full_disk_some_room_is_left_for_endings(void **state)
         assert_int_equal(kit_end(k, i % 2 ? HF_CONFIRM : HF_RELEASE, kit_key(k), id[i]), HF_OK);
     assert_int_equal(kit_settle_claim(k, HF_COMPLETE, "claim", fence, "done", false), HF_OK);
     assert_int_equal(kit_place(k, "new", "other", "guest", HOUR), HF_STORAGE_FAILURE);
+    atomic_store(&k->io.room, -1);
+}
+
+/* Every reason why there is no next segment is told apart. */
+static void a_full_disk_says_what_is_full(void **state)
+{
+    static const struct {
+        int error;
+        enum hf_limit limit;
+        enum hf_fault fault;
+    } reasons[] = {
+        { ENOSPC, HF_LIMIT_DISK, HF_FAULT_NONE },
+        { EDQUOT, HF_LIMIT_DISK_QUOTA, HF_FAULT_NONE },
+        { EFBIG, HF_LIMIT_FILE_SIZE, HF_FAULT_NONE },
+        { EMFILE, HF_LIMIT_FILES, HF_FAULT_NONE },
+        { EIO, HF_LIMIT_NONE, HF_FAULT_DISK },
+    };
+    (void)state;
+    both_needs_files();
+    atomic_store(&k->io.room, 0);
+    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++) {
+        atomic_store(&k->io.room_error, reasons[i].error);
+        if (i == 0)
+            assert_true(fill("d") > 10);
+        /* The next try is a second later; it fails for this reason. */
+        atomic_fetch_add(&k->io.later_ns, 1100000000);
+        kit_settle(k);
+        assert_true(kit_stats(k).out_of_space || kit_stats(k).out_of_files ||
+                    kit_stats(k).storage_failing);
+        assert_int_equal(write_one("more", (int)i, 100), HF_STORAGE_FAILURE);
+        assert_int_equal(k->got.answer.limit, reasons[i].limit);
+        assert_int_equal(k->got.answer.cause.fault, reasons[i].fault);
+        assert_int_equal(k->got.answer.cause.error, reasons[i].fault ? EIO : 0);
+    }
     atomic_store(&k->io.room, -1);
 }
 
@@ -565,6 +600,7 @@ int main(void)
         TEST(at_the_memory_limit_everything_that_was_begun_can_be_ended),
         TEST(what_ends_nothing_takes_no_memory_at_the_limit),
         TEST(on_a_full_disk_some_room_is_left_for_endings),
+        TEST(a_full_disk_says_what_is_full),
         TEST(one_tenant_at_its_quota_does_not_stop_another),
         TEST(a_quota_of_records_counts_rows_keys_and_held_holds),
         TEST(what_is_over_makes_room_at_a_quota),

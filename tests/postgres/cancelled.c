@@ -154,6 +154,8 @@ static void a_statement_that_takes_too_long_stops_only_those_who_need_its_row(vo
     PQfinish(other);
     for (int i = 0; i < COUNT; i++) {
         assert_int_equal(results[i].answer.status, i == LOCKED ? HF_STORAGE_FAILURE : HF_OK);
+        if (i == LOCKED)
+            assert_int_equal(results[i].answer.cause.fault, HF_FAULT_LOCKED);
         hf_result_clear(&results[i]);
     }
     assert_int_equal(holds(), COUNT);
@@ -218,6 +220,8 @@ static void a_missing_right_is_said_once_and_so_is_that_it_is_there_again(void *
     clerk_may_write(false);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(place("new", "other"), HF_STORAGE_FAILURE);
+        assert_int_equal(got.answer.cause.fault, HF_FAULT_DATABASE_REFUSED);
+        assert_string_equal(got.answer.cause.sqlstate, "42501");
         assert_int_equal(place("known", "room"), HF_OK); /* needs no right to write */
         hf_maintain(db);
     }
@@ -282,6 +286,7 @@ static void a_full_disk_is_said_and_ends_without_a_restart(void **state)
         snprintf(key, sizeof key, "key-%d", tries);
         full = place(key, key);
     }
+    enum hf_limit limit = got.answer.limit;
     hf_stats(db, &stats);
     bool said = is_noted("No space left on device"),
          is_full = stats.out_of_space && !stats.database_away;
@@ -301,6 +306,7 @@ static void a_full_disk_is_said_and_ends_without_a_restart(void **state)
     assert_int_equal(first, HF_OK);
     assert_int_not_equal(filled, 0);
     assert_int_equal(full, HF_STORAGE_FAILURE);
+    assert_int_equal(limit, HF_LIMIT_DISK);
     assert_true(said);
     assert_true(is_full);
     assert_int_equal(replay, HF_OK);

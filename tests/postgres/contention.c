@@ -444,8 +444,10 @@ static void another_store_in_the_same_place_is_not_used(void **state)
     postgres_run(&p, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE "
                      "application_name = 'holdfast'");
     assert_int_equal(place("key", "room", 1000), HF_STORAGE_FAILURE);
+    assert_int_equal(got.answer.cause.fault, HF_FAULT_DATABASE_REFUSED);
     assert_int_equal(hf_list(db, &(struct hf_query){ .kind = HF_LIST_RESOURCES }, &page),
                      HF_STORAGE_FAILURE);
+    assert_int_not_equal(page.cause.fault, HF_FAULT_NONE);
     assert_int_equal(postgres_number(&p, "SELECT count(*) FROM holdfast.hold"), 0);
     assert_int_equal(postgres_number(&p, "SELECT count(*) FROM holdfast.writer"),
                      1); /* of who made it */

@@ -192,6 +192,7 @@ static void while_the_database_is_away_nothing_happens_and_it_is_said_within_sec
     relay_cut_all(&relay);
     int64_t begun = server_clock_ms();
     assert_int_equal(place("during", "b"), HF_STORAGE_FAILURE);
+    assert_int_equal(got.answer.cause.fault, HF_FAULT_DATABASE_AWAY);
     int64_t waited = server_clock_ms() - begun;
     assert_true(waited < SERVER_PATIENCE_MS);
     hf_stats(db, &stats);

@@ -321,6 +321,7 @@ static void a_hold_with_another_id_ends_no_server(void **state)
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
         postgres_run(&p, lies[i]);
         assert_int_equal(with_hold(HF_RELEASE, "", "release", first), HF_STORAGE_FAILURE);
+        assert_int_equal(got.answer.cause.fault, HF_FAULT_UNREADABLE);
         assert_int_equal(with_hold(HF_GET_HOLD, "", "", first), HF_STORAGE_FAILURE);
         assert_int_equal(with_hold(HF_GET_HOLD, "", "", second), HF_OK);
         assert_int_equal(listed("", ""), 1);

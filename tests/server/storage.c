@@ -40,6 +40,7 @@ static void fill_up(void)
             status = write_bytes(size);
         }
         talk_refused(&t, 503, "storage-failure");
+        assert_true(reply_has(&t.got, "\"detail\":\"Out of disk space. Nothing was changed"));
         talk_unkeyed(&t);
     }
 }
@@ -448,12 +449,14 @@ static void an_unreadable_sector_fails_one_request(void **state)
     assert_int_equal(truncate(path, 3 * BLOCK), 0);
     assert_int_equal(talk(&t, "POST /v1/holds", "k2", PLACE_HOLD("b")), 503);
     talk_refused(&t, 503, "storage-failure");
+    assert_true(reply_has(&t.got, "\"detail\":\"A record that this call needs cannot be read."));
     assert_int_equal(talk(&t, "POST /v1/holds", "k1", PLACE_HOLD("a")), 201);
     talk_replayed(&t);
     assert_int_equal(talk(&t, "POST /v1/holds", "k3", PLACE_HOLD("c")), 201);
     assert_true(talk_figure(&t, "holdfast_records_unreadable_total") >= 1);
     assert_int_equal(server_stop(&s), 0); /* the log is written behind the answers */
     log_has("journal-00000001.log: cannot read at byte 12400");
+    log_has("storage-failure cause=record-unreadable action=place_hold text=");
 }
 
 static void again(uint64_t snapshot_every_bytes)

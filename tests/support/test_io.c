@@ -173,7 +173,7 @@ static int t_write(struct hf_file *file, const void *data, size_t size, uint64_t
     if (room >= 0 && os()->size(file->real, &had) == 0 && at + size > had) {
         int64_t growth = (int64_t)(at + size - had);
         if (growth > room)
-            return -ENOSPC;
+            return atomic_load(&t->room_error) ? -atomic_load(&t->room_error) : -ENOSPC;
         atomic_fetch_sub(&t->room, growth);
     }
     return os()->write(file->real, data, size, at);

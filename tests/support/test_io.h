@@ -21,7 +21,8 @@ struct test_io {
     /* the monotonic clock is so far ahead of the real one; must not go back */
     _Atomic uint64_t later_ns;
     _Atomic uint64_t step_ns; /* and each look at it takes so long */
-    _Atomic int64_t room; /* bytes by which files may still grow before -ENOSPC; < 0: no limit */
+    _Atomic int64_t room;   /* bytes by which files may still grow before -ENOSPC; < 0: no limit */
+    _Atomic int room_error; /* not 0: this errno instead of ENOSPC */
     /* Of all files but the note `closed`: */
     _Atomic int fail_sync;    /* the n-th sync from now fails (1: the next); 0: none */
     _Atomic int fail_write;   /* the n-th write from now fails; 0: none */

@@ -1,4 +1,5 @@
 /* The encoders: each record of holdfast.h against the exact bytes that the interface promises. */
+#include "api/cause.h"
 #include "api/encode.h"
 #include "api/problem.h"
 
@@ -439,9 +440,46 @@ static int end(void **state)
     return 0;
 }
 
+/* Each limit and each failure of the store has a sentence and a word of its own. */
+static void test_causes(void **state)
+{
+    enum { CAUSES = HF_LIMIT_FILES + HF_FAULT_STANDBY };
+    static struct hf_api_cause said[CAUSES];
+    const char *words[CAUSES];
+    const struct hf_request request = { .action = HF_PLACE_HOLD };
+    (void)state;
+    for (int i = 0; i < CAUSES; i++) {
+        struct hf_result result = { .answer = { .status = HF_STORAGE_FAILURE } };
+        if (i < HF_LIMIT_FILES)
+            result.answer.limit = (enum hf_limit)(i + 1);
+        else
+            result.answer.cause.fault = (enum hf_fault)(i - HF_LIMIT_FILES + 1);
+        result.answer.cause.error = 5;
+        strcpy(result.answer.cause.sqlstate, "42501");
+        said[i] = hf_api_cause(&request, &result);
+        words[i] = hf_api_cause_name(result.answer.limit, result.answer.cause.fault);
+        size_t size = strlen(said[i].text);
+        assert_in_range(size, 40, sizeof said[i].text - 2);
+        assert_int_equal(said[i].text[size - 1], '.');
+        assert_string_not_equal(words[i], "unknown");
+        for (int k = 0; k < i; k++) {
+            assert_string_not_equal(said[i].text, said[k].text);
+            assert_string_not_equal(words[i], words[k]);
+        }
+        struct hf_page page = { .cause = result.answer.cause };
+        assert_string_equal(hf_api_page_cause(HF_STORAGE_FAILURE, &page).text,
+                            i < HF_LIMIT_FILES ? "" : said[i].text);
+    }
+    assert_string_equal(hf_api_cause_name(HF_LIMIT_NONE, HF_FAULT_NONE), "unknown");
+    assert_non_null(strstr(said[HF_LIMIT_FILES + HF_FAULT_DISK - 1].text, ": Input/output error."));
+    assert_non_null(
+        strstr(said[HF_LIMIT_FILES + HF_FAULT_DATABASE_REFUSED - 1].text, "(SQLSTATE 42501)"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_causes),
         cmocka_unit_test(test_hold),
         cmocka_unit_test(test_hold_reversal),
         cmocka_unit_test(test_resource),

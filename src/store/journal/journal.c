@@ -318,6 +318,32 @@ static enum hf_status gather_append(struct hf_journal *j, const struct hf_entry_
     return HF_OK;
 }
 
+/* ---- Why not ---- */
+
+/* The limit behind a file error; HF_LIMIT_NONE: it is none. error: a negative errno. */
+static enum hf_limit limit_of(int error)
+{
+    switch (-error) {
+    case ENOSPC: return HF_LIMIT_DISK;
+    case EDQUOT: return HF_LIMIT_DISK_QUOTA;
+    case EFBIG: return HF_LIMIT_FILE_SIZE;
+    case EMFILE:
+    case ENFILE: return HF_LIMIT_FILES;
+    default: return HF_LIMIT_NONE;
+    }
+}
+
+/* Why no entry of this size can be gathered (READY_NOT). */
+static struct hf_cause unready_cause(const struct hf_journal *j, size_t need)
+{
+    struct hf_cause cause = { .fault = HF_FAULT_MEMORY };
+    if (j->out_of_space)
+        cause = (struct hf_cause){ .fault = HF_FAULT_DISK, .error = -j->prepare_error };
+    else if (HF_BLOCK + HF_BATCH_HEAD + need > next_segment_size(j))
+        cause.fault = HF_FAULT_TOO_LARGE;
+    return cause;
+}
+
 /* ---- Taking ---- */
 
 static bool guard_is_volatile(struct hf_journal *j, const struct hf_request *request)
@@ -457,7 +483,9 @@ enum hf_take hf_journal_take(struct hf_journal *j, const struct hf_request *requ
     cmd.may_end = ready == READY;
     cmd.has_reserve = limited.has_reserve && !tight;
     if (ready != READY || tight)
-        limited = (struct limited){ .limit = j->out_of_space ? HF_LIMIT_DISK : HF_LIMIT_NONE };
+        limited = (struct limited){ .limit = j->out_of_space ? limit_of(j->prepare_error)
+                                                             : HF_LIMIT_NONE };
+    uint64_t unreadable = j->stats.records_unreadable;
     cmd.fresh_ordinal = j->tables.holds.highest + 1;
     if (hf_action_of(request->action)->draws == HF_DRAWS_ORDINAL)
         hf_id_make(&j->keys.id, cmd.fresh_ordinal, cmd.fresh_id);
@@ -487,8 +515,16 @@ enum hf_take hf_journal_take(struct hf_journal *j, const struct hf_request *requ
     } else if (st != HF_OK) {
         plan_fault(j, st);
     }
-    if (plan->answer.status == HF_STORAGE_FAILURE && limited.limit && cmd.refuse_writes)
-        limit_tell(j, &limited);
+    if (plan->answer.status == HF_STORAGE_FAILURE) {
+        if (st != HF_OK)
+            plan->answer.cause.fault = HF_FAULT_MEMORY;
+        else if (!cmd.refuse_writes || j->stats.records_unreadable > unreadable)
+            plan->answer.cause.fault = HF_FAULT_UNREADABLE;
+        else if (limited.limit)
+            limit_tell(j, &limited);
+        else
+            plan->answer.cause = unready_cause(j, hf_entry_need(request));
+    }
     if (plan->replayed && j->seen_position)
         *needs = j->seen_position >= j->durable ? j->seen_position + 1 : 0;
     else

@@ -245,6 +245,7 @@ enum hf_status hf_writer_list(struct hf_store *store, const struct hf_query *que
         return st;
     pthread_mutex_lock(&w->lock);
     p.begun_ns = w->journal->io->monotonic_ns(w->journal->io->ctx);
+    struct hf_cause cause = { .fault = w->failed ? HF_FAULT_STOPPED : HF_FAULT_UNREADABLE };
     if (w->failed)
         p.to.status = HF_STORAGE_FAILURE;
     else
@@ -261,7 +262,7 @@ enum hf_status hf_writer_list(struct hf_store *store, const struct hf_query *que
     if (p.wanted)
         stand_back(held);
     page->next_cursor = hf_cursor_make(key, query->tenant, page->next_cursor);
-    return hf_paging_end(&p.to);
+    return hf_paging_end(&p.to, &cause);
 }
 
 static void claim_stats(const struct hf_claims *c, struct hf_stats *out)

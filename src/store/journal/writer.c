@@ -155,8 +155,9 @@ static enum hf_status take(struct hf_writer *w, const struct hf_request *request
     hf_time now = 0;
     *needs = 0;
     enum hf_status st = hf_writer_take(w, request, hashed, needs, &now);
-    return st == HF_OK ? hf_result_answer(request, w->journal->plan, now, answer_max, result)
-                       : hf_result_status(result, st);
+    if (st == HF_OK)
+        return hf_result_answer(request, w->journal->plan, now, answer_max, result);
+    return hf_result_fault(result, &(struct hf_cause){ .fault = HF_FAULT_STOPPED });
 }
 
 enum { CHUNK = 64 };

@@ -99,6 +99,7 @@ struct hf_pg_conn {
 };
 /* In place of a SQLSTATE: the database answers, but its rules are unusable (hf_pg_rules_sound). */
 #define HF_PG_UNRULED "XHF01"
+#define HF_PG_DISK_FULL "53100" /* SQLSTATE */
 
 /* Connect and check that the database accepts writes. prepare: prepare all statements (the tables
  * must exist) and begin a pipeline. HF_PG_FINE, HF_PG_REFUSED or HF_PG_LOST; conn->why. */

@@ -431,6 +431,19 @@ static void list_kind(struct listing *l)
     }
 }
 
+/* Why the last query failed. */
+static struct hf_cause cause_of(const struct hf_pg_conn *conn)
+{
+    struct hf_cause cause = { .fault = HF_FAULT_UNREADABLE };
+    if (conn->state[0] && strcmp(conn->state, HF_PG_UNRULED) != 0) {
+        cause.fault = HF_FAULT_DATABASE_REFUSED;
+        memcpy(cause.sqlstate, conn->state, sizeof cause.sqlstate);
+    } else if (!conn->pg) {
+        cause.fault = HF_FAULT_DATABASE_AWAY;
+    }
+    return cause;
+}
+
 enum hf_status hf_pool_list(struct hf_store *store, const struct hf_query *query,
                             struct hf_page *page)
 {
@@ -439,6 +452,7 @@ enum hf_status hf_pool_list(struct hf_store *store, const struct hf_query *query
                          .arena = &r->reader.set.arena,
                          .shared = &r->shared };
     struct hf_query inner = *query;
+    struct hf_cause cause = { .fault = HF_FAULT_NONE };
     const struct hf_sipkey key = { hf_get64(r->shared.id_key), hf_get64(r->shared.id_key + 8) };
     inner.cursor = hf_cursor_read(&key, query->tenant, query->cursor);
     enum hf_status st = hf_paging_begin(&l.to, &inner, page);
@@ -459,16 +473,22 @@ enum hf_status hf_pool_list(struct hf_store *store, const struct hf_query *query
             l.to.status = HF_STORAGE_FAILURE;
         else
             list_kind(&l);
-        if (!hf_pg_session_is_newest(&r->reader))
+        if (l.to.status == HF_STORAGE_FAILURE)
+            cause = cause_of(l.conn);
+        if (!hf_pg_session_is_newest(&r->reader)) {
             l.to.status = HF_STORAGE_FAILURE;
+            cause.fault = HF_FAULT_DATABASE_AWAY;
+        }
         if (l.to.status != HF_STORAGE_FAILURE || l.conn->pg)
             break;
     }
     hf_arena_reset(l.arena);
     uint32_t timeline = l.conn->timeline;
     pthread_mutex_unlock(&r->reader_lock);
-    if (l.doubtful && l.to.status == HF_OK && !hf_pool_confirm(r, timeline, NULL))
+    if (l.doubtful && l.to.status == HF_OK && !hf_pool_confirm(r, timeline, NULL)) {
         l.to.status = HF_STORAGE_FAILURE;
+        cause.fault = HF_FAULT_STANDBY;
+    }
     page->next_cursor = hf_cursor_make(&key, query->tenant, page->next_cursor);
-    return hf_paging_end(&l.to);
+    return hf_paging_end(&l.to, &cause);
 }

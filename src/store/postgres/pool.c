@@ -77,8 +77,6 @@ void hf_pool_back(struct hf_pool *r)
         hf_pool_note(r, 0, "the database can be reached again");
 }
 
-#define DISK_FULL "53100" /* SQLSTATE */
-
 void hf_pool_refused(struct hf_pool *r, const struct hf_pg_conn *conn)
 {
     char line[480];
@@ -87,7 +85,7 @@ void hf_pool_refused(struct hf_pool *r, const struct hf_pg_conn *conn)
     was_refused = r->refused;
     if (!conn || conn->state[0]) { /* else the error is not from the database */
         r->refused = conn != NULL;
-        r->is_full = conn && strcmp(conn->state, DISK_FULL) == 0;
+        r->is_full = conn && strcmp(conn->state, HF_PG_DISK_FULL) == 0;
     }
     if (was_refused && !conn)
         complaints_forget(r);

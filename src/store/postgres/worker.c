@@ -49,21 +49,41 @@ static void answer(struct hf_pool_worker *w)
     w->count = 0;
 }
 
-static void fail_one(struct hf_op *op, enum hf_status status)
+/* cause: of a HF_STORAGE_FAILURE. */
+static void fail_one(struct hf_op *op, enum hf_status status, const struct hf_cause *cause)
 {
-    op->status = hf_result_status(op->result, status);
+    if (status != HF_STORAGE_FAILURE) {
+        op->status = hf_result_status(op->result, status);
+        return;
+    }
+    op->status = hf_result_fault(op->result, cause);
+    if (op->result && strcmp(cause->sqlstate, HF_PG_DISK_FULL) == 0)
+        op->result->answer.limit = HF_LIMIT_DISK;
 }
 
+/* A decision fails only because it cannot read a row. */
 static void decided(void *arg, size_t index, const struct hf_plan *plan, hf_time now)
 {
     struct hf_pool_worker *w = arg;
     struct hf_op *op = w->ops[index];
     op->status = hf_result_answer(op->request, plan, now, op->answer_max, op->result);
+    if (op->status == HF_STORAGE_FAILURE && op->result)
+        op->result->answer.cause.fault = HF_FAULT_UNREADABLE;
     w->items[index].replayed = plan->replayed;
 }
 
+/* What the database refused, from its last error. */
+static struct hf_cause refusal_of(const struct hf_pg_conn *conn)
+{
+    struct hf_cause cause = { .fault = HF_FAULT_DATABASE_REFUSED };
+    if (strcmp(conn->state, HF_PG_UNRULED) != 0)
+        memcpy(cause.sqlstate, conn->state, sizeof cause.sqlstate);
+    return cause;
+}
+
 /* The database is unreachable. A call of a guard still has an answer: the guard's rule. */
-static void fail_unanswered(struct hf_pool_worker *w, size_t index, enum hf_status status)
+static void fail_unanswered(struct hf_pool_worker *w, size_t index, enum hf_status status,
+                            const struct hf_cause *cause)
 {
     struct hf_pool *r = w->pool;
     hf_time now;
@@ -71,17 +91,22 @@ static void fail_unanswered(struct hf_pool_worker *w, size_t index, enum hf_stat
         decided(w, index, w->session.plan, now);
         return;
     }
-    fail_one(w->ops[index], status);
+    fail_one(w->ops[index], status, cause);
     pthread_mutex_lock(&r->lock);
     r->stats.refusals_storage++;
     pthread_mutex_unlock(&r->lock);
 }
 
 /* The batch had no effect. */
-static void fail_all(struct hf_pool_worker *w, enum hf_status status)
+static void fail_all(struct hf_pool_worker *w, struct hf_cause cause)
 {
     for (size_t i = 0; i < w->count; i++)
-        fail_unanswered(w, i, status);
+        fail_unanswered(w, i, HF_STORAGE_FAILURE, &cause);
+}
+
+static void fail_for(struct hf_pool_worker *w, enum hf_fault fault)
+{
+    fail_all(w, (struct hf_cause){ .fault = fault });
 }
 
 /* ---- Deciding ---- */
@@ -202,8 +227,9 @@ static enum hf_pg_outcome reach(struct hf_pool_worker *w, int64_t until, bool *c
 static void take_back(struct hf_pool_worker *w, size_t i)
 {
     w->items[i].replayed = w->items[i].raced = false;
-    fail_unanswered(
-        w, i, hf_action_reads(w->ops[i]->request->action) ? HF_STORAGE_FAILURE : HF_INDETERMINATE);
+    bool reads = hf_action_reads(w->ops[i]->request->action);
+    fail_unanswered(w, i, reads ? HF_STORAGE_FAILURE : HF_INDETERMINATE,
+                    &(struct hf_cause){ .fault = HF_FAULT_STANDBY });
 }
 
 /* COMMIT was sent and no answer came, or not from the newest primary. True: it was committed. False
@@ -221,7 +247,7 @@ static bool settle_doubt(struct hf_pool_worker *w, bool *again)
     bool is_old = timeline && timeline < atomic_load(&w->pool->shared.timeline);
     for (size_t i = 0; i < w->count; i++)
         if (w->items[i].waits)
-            fail_one(w->ops[i], HF_INDETERMINATE);
+            fail_one(w->ops[i], HF_INDETERMINATE, NULL);
         else if (is_old)
             take_back(w, i);
     return false;
@@ -240,6 +266,17 @@ static void hold_back(struct hf_pool_worker *w)
     for (size_t i = 0; i < w->count; i++)
         if (w->items[i].waits)
             take_back(w, i);
+}
+
+/* Connect for a batch. False: all its operations have failed. */
+static bool reached(struct hf_pool_worker *w)
+{
+    enum hf_pg_outcome outcome = reach(w, patience_until(w, HF_POOL_AWAY_MS), NULL);
+    if (outcome == HF_PG_REFUSED)
+        fail_all(w, refusal_of(&w->session.conn));
+    else if (outcome != HF_PG_FINE)
+        fail_for(w, HF_FAULT_DATABASE_AWAY);
+    return outcome == HF_PG_FINE;
 }
 
 /* ---- One batch ---- */
@@ -279,10 +316,8 @@ static bool batch_run(struct hf_pool_worker *w)
         batch.hurries =
             w->tried && !w->stuck && tries == 0; /* test whether its row is the locked one */
         int64_t begun_ms = hf_clock_monotonic_ms();
-        if (!conn->pg && reach(w, patience_until(w, HF_POOL_AWAY_MS), NULL) != HF_PG_FINE) {
-            fail_all(w, HF_STORAGE_FAILURE);
+        if (!conn->pg && !reached(w))
             return true;
-        }
         enum hf_pg_end end = hf_pg_batch_run(&w->session, &batch);
         if (end == HF_PG_UNSURE)
             hold_back(w);
@@ -301,7 +336,7 @@ static bool batch_run(struct hf_pool_worker *w)
             if (tries >= 10 && w->count > 1)
                 return false;
             if (tries >= 200) {
-                fail_all(w, HF_STORAGE_FAILURE);
+                fail_for(w, HF_FAULT_CONFLICTS);
                 return true;
             }
             if (tries > 2)
@@ -313,24 +348,24 @@ static bool batch_run(struct hf_pool_worker *w)
             if (w->ops[0]->request->action == HF_APPLY) { /* another function runs for its tenant */
                 again = tries < 2;
                 if (!again)
-                    fail_all(w, HF_STORAGE_FAILURE);
+                    fail_for(w, HF_FAULT_LOCKED);
                 break;
             }
             hf_pool_stuck_learn(w->pool, w->ops[0], w->session.stuck_at_guards);
             if (!has_waited(w->ops[0]))
                 return false;
-            fail_all(w, HF_STORAGE_FAILURE);
+            fail_for(w, HF_FAULT_LOCKED);
             return true;
         case HF_PG_NO:
             if (w->count > 1 && hf_pool_is_about_one(conn))
                 return false;
             hf_pool_refused(w->pool, conn);
-            fail_all(w, HF_STORAGE_FAILURE);
+            fail_all(w, refusal_of(conn));
             return true;
         case HF_PG_GONE: /* connect, and start again */
             again = tries < 20 && hf_clock_monotonic_ms() - first_ms < 2 * HF_POOL_AWAY_MS;
             if (!again)
-                fail_all(w, HF_STORAGE_FAILURE);
+                fail_for(w, HF_FAULT_DATABASE_AWAY);
             else if (tries > 0)
                 pause_ms(w, 5, 50);
             break;
@@ -352,7 +387,7 @@ static void work_once(struct hf_pool_worker *w)
     /* It has waited in the queue while others tried to get the lock. */
     bool is_late = w->stuck && has_waited(w->ops[0]);
     if (is_late)
-        fail_all(w, HF_STORAGE_FAILURE);
+        fail_for(w, HF_FAULT_LOCKED);
     if (is_late || batch_run(w)) {
         answer(w);
         return;

@@ -162,7 +162,7 @@ static void settle(struct hf_paging *p)
     }
 }
 
-enum hf_status hf_paging_end(struct hf_paging *p)
+enum hf_status hf_paging_end(struct hf_paging *p, const struct hf_cause *cause)
 {
     if (p->status == HF_OK)
         settle(p);
@@ -170,6 +170,8 @@ enum hf_status hf_paging_end(struct hf_paging *p)
     p->page->heap = p->bytes.data;
     if (p->status != HF_OK)
         hf_page_clear(p->page);
+    if (p->status == HF_STORAGE_FAILURE)
+        p->page->cause = *cause;
     return p->status;
 }
 

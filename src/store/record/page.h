@@ -31,7 +31,8 @@ bool hf_paging_is_full(const struct hf_paging *p);
 bool hf_paging_wants(const struct hf_query *query, const struct hf_hold *hold);
 /* The same for a claim, with its state as shown. */
 bool hf_paging_wants_claim(const struct hf_query *query, const struct hf_claim *claim);
-/* Move the rows to the page, or free them after an error. Returns p->status. */
-enum hf_status hf_paging_end(struct hf_paging *p);
+/* Move the rows to the page, or free them after an error. cause: borrowed, of a
+ * HF_STORAGE_FAILURE. Returns p->status. */
+enum hf_status hf_paging_end(struct hf_paging *p, const struct hf_cause *cause);
 
 #endif

@@ -26,6 +26,15 @@ enum hf_status hf_result_status(struct hf_result *result, enum hf_status status)
     return status;
 }
 
+enum hf_status hf_result_fault(struct hf_result *result, const struct hf_cause *cause)
+{
+    if (result) {
+        (void)hf_result_status(result, HF_STORAGE_FAILURE);
+        result->answer.cause = *cause;
+    }
+    return HF_STORAGE_FAILURE;
+}
+
 /* Every slice of an answer, by kind. */
 struct slices {
     struct hf_bytes *list[8];

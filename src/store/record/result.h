@@ -13,5 +13,7 @@ enum hf_status hf_result_answer(const struct hf_request *request, const struct h
 
 /* Set the result (may be NULL) to a bare status, and return that status. */
 enum hf_status hf_result_status(struct hf_result *result, enum hf_status status);
+/* hf_result_fault: the same with HF_STORAGE_FAILURE, and why. cause: borrowed. */
+enum hf_status hf_result_fault(struct hf_result *result, const struct hf_cause *cause);
 
 #endif
