@@ -58,6 +58,43 @@ example resource
 same example out
 unset HOLDFAST_DATA
 
+# ---- OPERATIONS.md knows what the program says: each refused start, and each cause of a storage-failure ----
+operations=$source/doc/OPERATIONS.md
+node -e '
+  const fs = require("fs");
+  const source = process.argv[1];
+  // Every sentence behind HF_STORE_DAMAGED, %s and the like as a gap.
+  for (const file of ["src/store/journal/recover.c", "src/store/postgres/migrate.c"]) {
+    const text = fs.readFileSync(source + "/" + file, "utf8");
+    for (const m of text.matchAll(/HF_STORE_DAMAGED,\s*((?:"(?:[^"\\]|\\.)*"|[A-Z][A-Z_a-z0-9]*|\s)+)/g)) {
+      let whole = "";
+      for (const part of m[1].matchAll(/"((?:[^"\\]|\\.)*)"|([A-Z][A-Z_a-z0-9]*)/g))
+        whole += part[1] !== undefined ? part[1].replace(/\\(.)/g, "$1") : part[2].startsWith("PRI") ? "u" : "<" + part[2] + ">";
+      console.log(whole);
+    }
+  }' "$source" >refusals
+checks=$((checks + 1))
+[ "$(wc -l <refusals)" -ge 10 ] || fail "the refusals of a start were not found"
+sed -n '/^## Damaged journal/,/^## /p' "$operations" >page
+while read -r sentence; do
+  checks=$((checks + 2))
+  last="refusal: $sentence"
+  case $sentence in
+  *"doc/POSTGRES.md"*) ;;
+  *"<READ_FIRST>"*) ;;
+  *) fail "it does not name the page" ;;
+  esac
+  # The words up to the first value, or up to the end of the first sentence, are in the table.
+  words=$(printf '%s\n' "$sentence" | sed -E 's/^%s //; s/(%[a-z]*[sdu]|[:.,] ).*//; s/ +$//')
+  [ "${#words}" -ge 10 ] && grep -qF -- "$words" page || fail "doc/OPERATIONS.md, Damaged journal, does not know \"$words\""
+done <refusals
+has "$source/src/store/journal/recover.c" '#define READ_FIRST "Before you change a file, read \"Damaged journal\" in doc/OPERATIONS.md"'
+sed -n '/^### HoldfastStorageFailures/,/^### HoldfastMemoryFull/p' "$operations" >page
+sed -n '/^const char \*hf_api_cause_name/,/^}/p' "$source/src/api/cause.c" | sed -n 's/.*= "\([a-z-]*\)".*/\1/p' | grep -v unknown >causes
+checks=$((checks + 1))
+[ "$(wc -l <causes)" -ge 15 ] || fail "the causes were not found"
+while read -r cause; do has page "\`$cause\`"; done <causes
+
 # ---- bash: ask it as bash would ----
 . "$bash_completion"
 offers() { # words so far; the last one is being typed

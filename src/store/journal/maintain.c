@@ -520,8 +520,8 @@ static void verify_note(struct hf_journal *j)
         hf_segment_name(g->number, g->state == HF_SEGMENT_PACKED ? ".zst" : ".log", name);
     hf_journal_note(j, 1,
                     "the journal is damaged in %s at byte %llu (position %llu): %s. The "
-                    "store continues but is not ready. Run `holdfast audit`, and restore "
-                    "the file from a copy",
+                    "store continues but is not ready. Run `holdfast audit`. Before you change a "
+                    "file, read \"Damaged journal\" in doc/OPERATIONS.md",
                     name, (unsigned long long)(g ? v->position - g->base : 0),
                     (unsigned long long)v->position, v->what);
 }

@@ -29,17 +29,20 @@ static uint64_t file_of(const struct hf_journal *j, uint64_t position,
     return g ? position - g->base : 0;
 }
 
+/* The page has the steps: what to copy first, and when a single file may be put back. */
+#define READ_FIRST "Before you change a file, read \"Damaged journal\" in doc/OPERATIONS.md"
+
 static enum hf_status refuse_damage(struct hf_error *why, struct hf_journal *j, uint64_t position,
                                     const char *what)
 {
     char name[HF_SEGMENT_NAME_SIZE];
     uint64_t at = file_of(j, position, name);
-    return hf_error_set(
-        why, HF_STORE_DAMAGED,
-        "the journal is damaged in %s at byte %" PRIu64 " (position %" PRIu64 "): %s. The store "
-        "does not open, so that no effect happens twice. `holdfast audit` shows what is whole. "
-        "Restore the file from a copy",
-        name, at, position, what);
+    return hf_error_set(why, HF_STORE_DAMAGED,
+                        "the journal is damaged in %s at byte %" PRIu64 " (position %" PRIu64
+                        "): %s. The store "
+                        "does not open, so that no effect happens twice. `holdfast audit` shows "
+                        "what is whole. " READ_FIRST,
+                        name, at, position, what);
 }
 
 static enum hf_status refuse_unread(struct hf_error *why, const char *name, int error)
@@ -138,7 +141,7 @@ static enum hf_status block_read(struct hf_journal *j, const struct hf_name *nam
     if (*size < 2 * HF_BLOCK || *size % HF_BLOCK != 0)
         return hf_error_set(why, HF_STORE_DAMAGED,
                             "%s has an invalid size of %" PRIu64
-                            " bytes: it was truncated or extended. Restore it from a copy",
+                            " bytes: it was truncated or extended. " READ_FIRST,
                             name->text, *size);
     return HF_OK;
 }
@@ -161,15 +164,14 @@ static enum hf_status segment_find(struct hf_journal *j, const struct hf_name *n
     bool good = state == HF_HEAD_GOOD;
     /* A crash can tear a header, but not change it: another store has written this one. */
     if (good && !same_store(j, &head))
-        return hf_error_set(why, HF_STORE_DAMAGED,
-                            "%s belongs to another store. Restore this store's file from a copy",
+        return hf_error_set(why, HF_STORE_DAMAGED, "%s belongs to another store. " READ_FIRST,
                             name->text);
     if (good && (head.number != name->number || head.base != base || head.size != size))
         return hf_error_set(why, HF_STORE_DAMAGED,
                             "%s does not match its header: the file has %" PRIu64
                             " bytes and should begin at position %" PRIu64
                             ", but the header says segment %" PRIu64 " at position %" PRIu64
-                            " of %" PRIu64 " bytes. Restore it from a copy",
+                            " of %" PRIu64 " bytes. " READ_FIRST,
                             name->text, size, base, head.number, head.base, head.size);
     if (!good)
         head = (struct hf_segment_head){ 0 };
@@ -228,16 +230,14 @@ static enum hf_status pack_find(struct hf_journal *j, const struct hf_name *name
     if (version > HF_PACK_VERSION)
         return refuse_newer(why, name->text, version, HF_PACK_VERSION);
     if (error)
-        return hf_error_set(why, HF_STORE_DAMAGED, "%s is damaged. Restore it from a copy",
-                            name->text);
+        return hf_error_set(why, HF_STORE_DAMAGED, "%s is damaged. " READ_FIRST, name->text);
     if (state == HF_HEAD_NEWER)
         return refuse_newer(why, name->text, inner.version, HF_FORMAT_VERSION);
     if (state != HF_HEAD_GOOD || !same_store(j, &inner) || outer.number != name->number ||
         outer.base != next_base(s) || inner.number != outer.number || inner.base != outer.base ||
         inner.size != outer.size)
         return hf_error_set(why, HF_STORE_DAMAGED,
-                            "%s does not match its place in the journal. Restore it from a copy",
-                            name->text);
+                            "%s does not match its place in the journal. " READ_FIRST, name->text);
     if (hf_segments_add(s, &inner, HF_SEGMENT_PACKED, NULL) != 0)
         return hf_error_set(why, HF_NO_MEMORY, "not enough memory to list the journal's segments");
     return HF_OK;
@@ -276,11 +276,10 @@ static enum hf_status segments_open(struct hf_journal *j, const struct hf_names 
         }
         if (name->number != next) {
             enum hf_status rest = rest_look(j, names, i, why);
-            return rest != HF_OK ? rest
-                                 : hf_error_set(why, HF_STORE_DAMAGED,
-                                                "journal segment %" PRIu64
-                                                " is missing. Restore the file from a copy",
-                                                next);
+            return rest != HF_OK
+                       ? rest
+                       : hf_error_set(why, HF_STORE_DAMAGED,
+                                      "journal segment %" PRIu64 " is missing. " READ_FIRST, next);
         }
         enum hf_status st =
             name->kind == HF_FILENAME_LOG ? segment_find(j, name, why) : pack_find(j, name, why);
@@ -447,7 +446,7 @@ static enum hf_status closed_check(struct hf_journal *j, uint64_t newest, struct
                         "the journal is damaged at its end: the note `" HF_CLOSED_NAME
                         "` names batch %" PRIu64 " (before position %" PRIu64
                         "), but the last whole batch is %" PRIu64
-                        ". `holdfast audit` shows what is whole",
+                        ". `holdfast audit` shows what is whole. " READ_FIRST,
                         j->closed.sequence, j->closed.end, newest);
 }
 
@@ -596,8 +595,8 @@ static enum hf_status remains_check(const struct hf_names *names, struct hf_erro
                 why, HF_STORE_DAMAGED,
                 "%s belongs to a store whose journal is missing or has no whole batch: "
                 "the journal is damaged or was removed. The store does not open, so "
-                "that no effect happens twice. Restore the journal from a copy, or "
-                "start a new store in an empty directory",
+                "that no effect happens twice. To start a new store, use an empty "
+                "directory. " READ_FIRST,
                 name->text);
     }
     return HF_OK;

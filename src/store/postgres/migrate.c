@@ -215,12 +215,14 @@ static enum hf_status store_read(struct hf_pg_conn *conn, struct hf_pg_shared *s
     if (!good)
         return fault(why, HF_STORE_DAMAGED,
                      "holdfast.store must contain exactly one row, but it was changed by "
-                     "hand. Restore the row from a backup");
+                     "hand. Restore the row from a backup: \"What can go wrong\" in "
+                     "doc/POSTGRES.md");
     return hf_pg_rules_sound(rules)
                ? HF_OK
                : fault(why, HF_STORE_DAMAGED,
                        "holdfast.store was changed by hand: its window or key length is out "
-                       "of range. Set it to the configuration that `holdfast audit` shows");
+                       "of range. Set it to the configuration that `holdfast audit` shows: "
+                       "\"What can go wrong\" in doc/POSTGRES.md");
 }
 
 enum hf_status hf_pg_migrate(struct hf_pg_conn *conn, const struct hf_options *options,
