@@ -205,7 +205,7 @@ static void address_check(struct checking *c, const struct hf_server_options *o)
 /* The directory must be one that this user may use, or one that can be created. */
 static void directory_check(struct checking *c, const struct hf_server_options *o)
 {
-    char copy[4096], missing[160], text[320] = "";
+    char copy[4096], missing[160], text[400] = "";
     struct stat st;
     if (o->store.postgres || strcmp(o->data, ":memory:") == 0)
         return;

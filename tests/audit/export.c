@@ -496,7 +496,7 @@ static void claims_numbers_and_odd_keys(void **state)
                      0);
     expect("number 2 of client \"terminal-5\"");
     expect("every retry while the number is in the client's window gets the same answer");
-    expect(": bound for ever");
+    expect(": bound until the client's highest number is 258");
     expect("1 event\n");
     assert_int_equal(trace(hf_mem("\x00\xff\x01", 3), (struct hf_audit_trace_options){ 0 }), 0);
     expect("Key 0x00ff01 of tenant \"clinic\": 1 event\n");

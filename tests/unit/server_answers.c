@@ -174,7 +174,8 @@ static void test_identities(void **state)
     OBEYS("seen", hf_api_seen(&j, &seen));
     seen.seen = true;
     OBEYS("seen", hf_api_seen(&j, &seen));
-    seen = (struct hf_seen){ true, true, T0, T0 + 1, hf_mem(HF_STORED_JSON "{\"a\":1}", 9) };
+    seen = (struct hf_seen){ true, true, T0, T0 + 1,
+                             hf_mem("\0j................................{\"a\":1}", 41) };
     OBEYS("seen", hf_api_seen(&j, &seen));
     answer.seen = seen;
     OBEYS("ok", hf_api_answer(&j, HF_RECORD, &answer));
@@ -349,7 +350,10 @@ static bool print_audit(FILE *out, const char *tenant)
 {
     struct hf_audit_report report;
     struct hf_error why;
-    struct hf_audit_options options = { .has_tenant = tenant != NULL, .tenant = hf_str(tenant) };
+    static const uint8_t head[HF_DIGEST_SIZE];
+    struct hf_audit_options options = { .has_tenant = tenant != NULL,
+                                        .tenant = hf_str(tenant),
+                                        .expect_head = tenant ? NULL : head };
     bool done =
         hf_audit_run(folder, &options, &report, &why) == HF_OK && hf_audit_print_json(&report, out);
     hf_audit_report_free(&report);
