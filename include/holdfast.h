@@ -433,6 +433,10 @@ struct hf_request {
             uint32_t match_count;
             enum hf_unavailable on_unavailable;
             bool volatile_only; /* true: identities are only in memory (durable: no) */
+            /* true: change `match` also while identities are under guard. They stay in the form that
+             * the old rule gave them, so a duplicate of one may not be recognised. Without it:
+             * HF_WINDOW_NOT_ELAPSED, with the guard as it is */
+            bool force;
         } set_guard;
         struct {
             struct hf_bytes guard, identity, result;

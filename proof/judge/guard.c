@@ -24,6 +24,51 @@ static bool match_valid(const enum hf_match *match, uint32_t count)
     return true;
 }
 
+/* The steps that change an identity, as digits. */
+static unsigned long rule_of(const enum hf_match *match, uint32_t count)
+{
+    unsigned long rule = 0;
+    for (uint32_t i = 0; i < count && i < HF_MATCH_MAX; i++)
+        if (match[i] != HF_MATCH_EXACT)
+            rule = rule * 10 + (unsigned long)match[i];
+    return rule;
+}
+
+/* Is an identity under the guard now? */
+static enum judge_there guarded(struct judge_step *s, struct judge_record *guard)
+{
+    enum judge_there any = s->now < guard->body.guard.cloudy_until ? JUDGE_MAYBE : JUDGE_ABSENT;
+    for (struct judge_record *e = s->j->kinds[JUDGE_ENTRY]; e; e = e->next) {
+        if (!judge_bytes_equal(e->tenant, guard->tenant) ||
+            !judge_bytes_equal(e->name, guard->name))
+            continue;
+        judge_touch(s, e);
+        enum judge_there there = judge_entry_there(s->j, e, guard);
+        if (there == JUDGE_ABSENT || s->now >= e->body.entry.entry.expires_at)
+            continue;
+        if (there == JUDGE_THERE)
+            return JUDGE_THERE;
+        any = JUDGE_MAYBE;
+    }
+    return any;
+}
+
+/* With another match rule, what is under guard might not be recognised: only by force. */
+static uint64_t may_answer(struct judge_step *s, struct judge_record *guard)
+{
+    const struct hf_request *q = &s->op->request;
+    const struct hf_guard *is = &guard->body.guard.guard;
+    if (!guard->body.present || q->set_guard.force ||
+        rule_of(q->set_guard.match, q->set_guard.match_count) ==
+            rule_of(is->match, is->match_count))
+        return JUDGE_IS(HF_OK);
+    switch (guarded(s, guard)) {
+    case JUDGE_THERE: return JUDGE_IS(HF_WINDOW_NOT_ELAPSED);
+    case JUDGE_MAYBE: return JUDGE_IS(HF_WINDOW_NOT_ELAPSED) | JUDGE_IS(HF_OK);
+    default: return JUDGE_IS(HF_OK);
+    }
+}
+
 void judge_rule_set_guard(struct judge_step *s)
 {
     const struct hf_request *q = &s->op->request;
@@ -36,7 +81,11 @@ void judge_rule_set_guard(struct judge_step *s)
         return;
     }
     struct judge_record *r = judge_look(s, JUDGE_GUARD, q->set_guard.name, none());
-    judge_allow(s, JUDGE_IS(HF_OK), "a guard can always be set");
+    judge_allow(s, may_answer(s, r),
+                "a match rule changes while nothing is under guard, or by force");
+    if (s->op->status == HF_WINDOW_NOT_ELAPSED && judge_has(s, HF_RECORD_GUARD) &&
+        !judge_guard_same(&r->body.guard.guard, &s->op->answer.guard))
+        judge_object(s, "the guard that is shown is not the one that stays");
     if (s->op->status != HF_OK || !judge_has(s, HF_RECORD_GUARD))
         return;
     struct hf_guard want = { .tenant = r->tenant,

@@ -291,6 +291,7 @@ static void make_guard(const struct sim_step *s, struct hf_request *r)
     r->set_guard.window_ms = s->amount;
     r->set_guard.on_unavailable = s->variant & 32 ? HF_FAIL_CLOSED : HF_FAIL_OPEN;
     r->set_guard.volatile_only = s->variant & 16;
+    r->set_guard.force = s->variant & 64;
     for (uint32_t i = 0; i < 3 && rule[i]; i++)
         r->set_guard.match[r->set_guard.match_count++] = rule[i];
 }

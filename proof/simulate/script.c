@@ -309,6 +309,8 @@ static void draw_guard(struct draft *d, struct sim_step *s)
         s->variant |= 16;
     if (once_in(d, 2))
         s->variant |= 32; /* closed when it cannot answer */
+    if (once_in(d, 2))
+        s->variant |= 64; /* another match rule, whatever is under guard */
 }
 
 /* The parameters that fit the action. */

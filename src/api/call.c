@@ -58,6 +58,10 @@ static const struct hf_call_field guard_fields[] = {
       IN(set_guard.on_unavailable), .no = HF_FAIL_OPEN },
     { "durable", FLAG, false, NULL, "false: identities are only in memory; default: true",
       IN(set_guard.volatile_only), MEANS(true, false) },
+    { "force", FLAG, false, NULL,
+      "true: change the match rule although identities are under guard; a duplicate of one may "
+      "then not be recognised; default: false",
+      IN(set_guard.force), MEANS(false, true) },
 };
 
 static const struct hf_call_field identity_fields[] = {
@@ -258,7 +262,7 @@ const struct hf_call hf_calls[] = {
       .answers = "seen", REFUSES(HF_NOT_KNOWN), FIELDS(identity_fields),
       .help = "Check and record in one step." },
     { PUT("/v1/guards/{name}"), PARAM("guard"), CHANGES(HF_SET_GUARD), .answers = "guard",
-      FIELDS(guard_fields),
+      REFUSES(HF_WINDOW_NOT_ELAPSED), FIELDS(guard_fields),
       .help = "Create a guard, or replace all its properties: missing fields get their defaults." },
     { GET("/v1/guards/{name}"), PARAM("guard"), ASKS(HF_GET_GUARD), .answers = "guard",
       REFUSES(HF_NOT_KNOWN), .help = "Show a guard." },

@@ -1,6 +1,7 @@
 #include "api/cause.h"
 
 #include "api/encode.h"
+#include "base/text.h"
 #include "core/action.h"
 
 #include <inttypes.h>
@@ -103,6 +104,26 @@ static void blame_lease(struct hf_api_cause *c, const struct hf_request *r,
     blame_fence_zero(c, r->lease.fence);
     if (r->action == HF_RENEW)
         blame_duration(c, "ttl", r->lease.ttl_ms);
+}
+
+/* ---- Guards ---- */
+
+static void blame_guard(struct hf_api_cause *c, const struct hf_answer *answer)
+{
+    const struct hf_guard *guard = &answer->guard;
+    char rule[64] = "exact", window[24];
+    size_t at = 0;
+    if (answer->status != HF_WINDOW_NOT_ELAPSED || answer->kind != HF_RECORD_GUARD)
+        return;
+    for (uint32_t i = 0; i < guard->match_count && at < sizeof rule; i++)
+        at += (size_t)snprintf(rule + at, sizeof rule - at, "%s%s", i > 0 ? "," : "",
+                               hf_api_match(guard->match[i]));
+    hf_duration_format(guard->window_ms, window);
+    say(c,
+        "match: the guard has live entries, recorded under its rule %s. Under another rule a "
+        "duplicate of one may not be recognised. Wait until they have left (its window is %s), or "
+        "change the rule with force.",
+        rule, window);
 }
 
 /* ---- Merges ---- */
@@ -309,10 +330,12 @@ struct hf_api_cause hf_api_cause(const struct hf_request *r, const struct hf_res
     }
     if (answer->status == HF_WINDOW_ELAPSED && r->client.size > 0 && result->token.expires_at == 0)
         blame_old_number(&c, r);
-    bool invalid = answer->status == HF_INVALID_REQUEST;
-    if ((!invalid && answer->status != HF_STALE_FENCE) || result->token.expires_at != 0)
+    bool blames = answer->status == HF_INVALID_REQUEST || answer->status == HF_STALE_FENCE ||
+                  answer->status == HF_WINDOW_NOT_ELAPSED;
+    if (!blames || result->token.expires_at != 0)
         return c;
     switch (r->action) {
+    case HF_SET_GUARD: blame_guard(&c, answer); break;
     case HF_BEGIN: blame_begin(&c, r); break;
     case HF_COMPLETE:
     case HF_FAIL:

@@ -150,6 +150,10 @@ static const struct detail details[] = {
       "A guard's name is " NAMES ", its window is " TIMES
       ", and its match rule has each of exact, trim, casefold, normalize and hash at most once, 4 "
       "steps in all, hash last. Correct it and retry." },
+    { HF_SET_GUARD, HF_WINDOW_NOT_ELAPSED,
+      "The guard has live entries, which were recorded under its present match rule. Under another "
+      "rule a duplicate of one may not be recognised. Wait until their windows have closed, or "
+      "send force." },
     { HF_CHECK, HF_INVALID_REQUEST, IDENTITY_INVALID },
     { HF_CHECK, HF_NOT_KNOWN, NO_GUARD },
     { HF_RECORD, HF_INVALID_REQUEST, IDENTITY_INVALID },

@@ -55,6 +55,8 @@ struct hf_audit_identity {
 struct hf_audit_guard {
     struct hf_audit_name name;
     int64_t window_ms;
+    unsigned steps;     /* of its match rule that change something, a decimal digit each */
+    hf_time live_until; /* the latest end of an identity on record */
     bool durable;
     uint32_t listed; /* its place in the report's list, from 1; 0: the list is full */
 };

@@ -34,6 +34,15 @@ static void rule_set(struct hf_audit_guard_rule *rule, const struct hf_guard *ro
     rule->durable = row->durable;
 }
 
+static unsigned steps_of(const struct hf_guard *row)
+{
+    unsigned steps = 0;
+    for (uint32_t i = 0; i < row->match_count && i < HF_MATCH_MAX; i++)
+        if (row->match[i] != HF_MATCH_EXACT)
+            steps = steps * 10 + (unsigned)row->match[i] % 10;
+    return steps;
+}
+
 static void guard_set(struct hf_audit_state *s, const struct hf_guard *row, hf_time now)
 {
     struct hf_audit_name name =
@@ -50,8 +59,15 @@ static void guard_set(struct hf_audit_state *s, const struct hf_guard *row, hf_t
     } else {
         s->report->guards_in_memory -= !g->durable;
     }
-    if (g->listed > 0)
-        rule_set(&s->report->guard_rules[g->listed - 1], row, now);
+    struct hf_audit_guard_rule *rule =
+        g->listed > 0 ? &s->report->guard_rules[g->listed - 1] : NULL;
+    if (rule)
+        rule_set(rule, row, now);
+    if (rule && now < g->live_until && steps_of(row) != g->steps) {
+        rule->forced++;
+        rule->forced_at = now;
+    }
+    g->steps = steps_of(row);
     g->window_ms = row->window_ms;
     g->durable = row->durable;
     s->report->guards_in_memory += !g->durable;
@@ -61,8 +77,10 @@ static void guard_set(struct hf_audit_state *s, const struct hf_guard *row, hf_t
 static void judge_guard_window(struct hf_audit_state *s, const struct hf_audit_entry *e,
                                const struct hf_entry *row)
 {
-    const struct hf_audit_guard *g = hf_audit_table_find(
+    struct hf_audit_guard *g = hf_audit_table_find(
         &s->guards, hf_audit_name_of(HF_AUDIT_GUARDS, row->tenant, row->guard, hf_mem("", 0)));
+    if (g && g->live_until < row->expires_at)
+        g->live_until = row->expires_at;
     struct hf_audit_shown identity = hf_audit_show(row->identity);
     struct hf_audit_shown guard = hf_audit_show(row->guard);
     hf_audit_looked(s, HF_AUDIT_DP1, 1);

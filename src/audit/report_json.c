@@ -131,6 +131,7 @@ static void json_guards(struct hf_json *j, const struct hf_audit_report *r)
         put_text(j, "on_unavailable", g->closed ? "closed" : "open");
         put_bool(j, "durable", g->durable);
         put_time(j, "since", g->since);
+        put_uint(j, "forced", g->forced);
         hf_json_object_end(j);
     }
     hf_json_array_end(j);

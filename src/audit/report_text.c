@@ -243,6 +243,11 @@ static void print_guard_rule(const struct hf_audit_guard_rule *g, FILE *out)
     fprintf(out, "%s, on unavailable %s, %s, since %s\n", g->match_count ? "" : "exact",
             g->closed ? "closed" : "open", g->durable ? "durable" : "only in memory",
             hf_audit_at(g->since).text);
+    if (g->forced > 0)
+        fprintf(out,
+                "    its match rule was changed over live entries %s, the last time at %s:\n"
+                "    duplicates of those entries may not have been recognised\n",
+                COUNT(g->forced, "time", "times"), hf_audit_at(g->forced_at).text);
 }
 
 static void print_configs(const struct hf_audit_report *r, FILE *out)

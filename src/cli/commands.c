@@ -212,12 +212,14 @@ const struct hf_cli_command hf_cli_commands[] = {
       .args = "NAME",
       .args_min = 1,
       .args_max = 1,
-      .options = BIT(WINDOW) | BIT(MATCH) | BIT(ON_UNAVAILABLE) | BIT(DURABLE),
+      .options = BIT(WINDOW) | BIT(MATCH) | BIT(ON_UNAVAILABLE) | BIT(DURABLE) | BIT(FORCE),
       .globals = CHANGES,
       .summary = "set up or show a guard against duplicates",
       .about = "A guard answers whether an identity was recorded within its window. Without "
                "--window, shows the guard; with it, sets all its properties. A new window applies "
-               "to identities that are recorded from now on. With --durable no, identities are "
+               "to identities that are recorded from now on. The match rule changes only while no "
+               "identity is under guard, or with --force: then a duplicate of one may not be "
+               "recognised. With --durable no, identities are "
                "remembered only while one process has the store open. A command closes the store "
                "at its end, so such a guard remembers nothing between commands.",
       .example = "  $ holdfast guard comments --window 60s --match trim,normalize\n"
@@ -227,7 +229,8 @@ const struct hf_cli_command hf_cli_commands[] = {
                  "  on unavailable  open\n"
                  "  durable         yes\n"
                  "  created         2026-11-15T21:39:57.123Z\n",
-      .refusals = "refused: not-known, invalid-request" },
+      .refusals = "refused: not-known, window-not-elapsed (another match rule while identities are "
+                  "under guard), invalid-request" },
     { .name = "check",
       .run = hf_cmd_check,
       .args = "GUARD IDENTITY",

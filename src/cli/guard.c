@@ -4,7 +4,7 @@
 static int show(struct hf_cli *cli)
 {
     static const enum hf_cli_option_id needy[] = { HF_OPT_MATCH, HF_OPT_ON_UNAVAILABLE,
-                                                   HF_OPT_DURABLE };
+                                                   HF_OPT_DURABLE, HF_OPT_FORCE };
     for (size_t i = 0; i < sizeof needy / sizeof *needy; i++) {
         if (!cli->values[needy[i]])
             continue;
@@ -36,6 +36,7 @@ int hf_cmd_guard(struct hf_cli *cli)
     request.set_guard.match_count = (uint32_t)count;
     request.set_guard.on_unavailable = on_unavailable == 1 ? HF_FAIL_CLOSED : HF_FAIL_OPEN;
     request.set_guard.volatile_only = durable == 1;
+    request.set_guard.force = cli->values[HF_OPT_FORCE] != NULL;
     int code = hf_cli_ask(cli, &request, true);
     if (code == HF_EXIT_DONE && durable == 1 && !hf_cli_remote(cli))
         hf_cli_note(cli, "note: this guard remembers identities only while one process has the "

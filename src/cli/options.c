@@ -80,6 +80,8 @@ const struct hf_cli_option hf_cli_options[HF_OPT_COUNT] = {
                                 "closed is seen (open)" },
     [HF_OPT_DURABLE] = { "durable", "YN", NULL, "yes|no",
                          "whether identities survive the end of the process (yes)" },
+    [HF_OPT_FORCE] = { "force", NULL, NULL, NULL,
+                       "change the match rule although identities are under guard" },
     [HF_OPT_RESULT] = { "result", "R", NULL, NULL,
                         "result to store with the identity; later answers have it" },
     [HF_OPT_FAIL_IF_SEEN] = { "fail-if-seen", NULL, NULL, NULL,

@@ -44,6 +44,7 @@ enum hf_cli_option_id {
     HF_OPT_MATCH,
     HF_OPT_ON_UNAVAILABLE,
     HF_OPT_DURABLE,
+    HF_OPT_FORCE,
     HF_OPT_RESULT,
     HF_OPT_FAIL_IF_SEEN,
     HF_OPT_FORMAT,

@@ -127,6 +127,8 @@ struct hf_view {
     enum hf_found (*guard)(void *ctx, struct hf_scoped name, struct hf_guard *out);
     enum hf_found (*entry)(void *ctx, struct hf_scoped guard, struct hf_bytes identity,
                            struct hf_entry *out);
+    /* HF_FOUND: an identity is under this guard at `now`; HF_ABSENT: none is. */
+    enum hf_found (*guarded)(void *ctx, struct hf_scoped guard, hf_time now);
     enum hf_found (*claim)(void *ctx, struct hf_scoped key, struct hf_claim *out);
     enum hf_found (*lease)(void *ctx, struct hf_scoped name, struct hf_lease *out);
     enum hf_found (*reg)(void *ctx, struct hf_scoped name, struct hf_register *out);

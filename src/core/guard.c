@@ -20,6 +20,45 @@ static bool same_rules(const struct hf_guard *a, const struct hf_guard *b)
            a->on_unavailable == b->on_unavailable && a->durable == b->durable;
 }
 
+/* The next step from *i on that changes something: exact does not. 0: none is left. */
+static enum hf_match step_next(const struct hf_guard *g, uint32_t *i)
+{
+    while (*i < g->match_count && g->match[*i] == HF_MATCH_EXACT)
+        ++*i;
+    return *i < g->match_count ? g->match[(*i)++] : (enum hf_match)0;
+}
+
+/* Do both bring every identity into the same form? */
+static bool same_match(const struct hf_guard *a, const struct hf_guard *b)
+{
+    uint32_t i = 0, k = 0;
+    enum hf_match step;
+    do {
+        step = step_next(a, &i);
+        if (step != step_next(b, &k))
+            return false;
+    } while (step != 0);
+    return true;
+}
+
+/* Another match rule would not recognise what was recorded under the old one. True: it may change
+ * now. False: the answer is complete. */
+static bool may_rematch(const struct hf_view *view, const struct hf_guard *was,
+                        const struct hf_guard *is, hf_time now, struct hf_plan *plan)
+{
+    struct hf_scoped name = { was->tenant, was->name };
+    if (same_match(was, is))
+        return true;
+    switch (view->guarded(view->ctx, name, now)) {
+    case HF_ABSENT: return true;
+    case HF_FOUND:
+        hf_answer_record(plan, HF_RECORD_GUARD)->guard = *was;
+        plan->answer.status = HF_WINDOW_NOT_ELAPSED;
+        return false;
+    default: hf_answer_status(plan, HF_STORAGE_FAILURE); return false;
+    }
+}
+
 void hf_guard_set(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
                   struct hf_plan *plan)
 {
@@ -44,6 +83,8 @@ void hf_guard_set(const struct hf_view *view, const struct hf_command *cmd, hf_t
         hf_answer_status(plan, HF_STORAGE_FAILURE);
         return;
     }
+    if (found == HF_FOUND && !r->set_guard.force && !may_rematch(view, &was, &is, now, plan))
+        return;
     hf_answer_record(plan, HF_RECORD_GUARD)->guard = is;
     if (changed)
         hf_plan_row(plan, HF_ROW_GUARD)->guard = is;

@@ -247,6 +247,7 @@ static const struct member audit_guard_members[] = {
     HAS("on_unavailable", CHOICE, "open|closed", NULL),
     HAS("durable", FLAG, NULL, NULL),
     HAS("since", TIME, NULL, NULL),
+    HAS("forced", COUNT, NULL, "how often the match rule was changed over live entries"),
 };
 
 static const struct member audit_claims_members[] = {

@@ -42,7 +42,8 @@ static uint64_t begun(const char *key, int64_t retention_ms, enum hf_abandon on_
 
 static void settled(enum hf_action action, const char *key, uint64_t fence, bool retryable)
 {
-    static const char response[] = "\0j{\"charge\":\"ch_1\"}"; /* JSON, as it is stored */
+    /* JSON, as it is stored */
+    static const char response[] = "\0j................................{\"charge\":\"ch_1\"}";
     struct hf_request r = { .action = action, .key = hf_str(key) };
     r.settle.fence = fence;
     r.settle.retryable = retryable;
@@ -194,6 +195,30 @@ static void the_rules_of_guards_are_in_the_report(void **state)
          "2023-11-14T22:13:20.000Z\n");
 }
 
+/* Changed while an identity was under guard: a duplicate of it may have passed. */
+static void match_rules_changed_by_force_are_in_the_report(void **state)
+{
+    (void)state;
+    struct hf_request r = { .action = HF_SET_GUARD,
+                            .set_guard = { .name = hf_str("g"), .window_ms = HOUR } };
+    assert_int_equal(kit_do(k, r), HF_OK);
+    r.set_guard.match[0] = HF_MATCH_TRIM;
+    r.set_guard.match_count = 1;
+    assert_int_equal(kit_do(k, r), HF_OK);
+    assert_int_equal(kit_ask(k, HF_RECORD, "g", "x", NULL), HF_OK);
+    kit_at(k, SECOND);
+    r.set_guard.match[0] = HF_MATCH_CASEFOLD;
+    r.set_guard.force = true;
+    assert_int_equal(kit_do(k, r), HF_OK);
+    kit_at(k, HOUR);
+    r.set_guard.match[0] = HF_MATCH_HASH;
+    assert_int_equal(kit_do(k, r), HF_OK);
+    audited();
+    assert_int_equal(report.guard_rules[0].forced, 1);
+    says("its match rule was changed over live entries 1 time, the last time at "
+         "2023-11-14T22:13:21.000Z");
+}
+
 /* ---- The export ---- */
 
 static void the_export_has_every_response_as_json(void **state)
@@ -230,6 +255,7 @@ int main(void)
         TEST(a_store_without_claims_says_nothing_of_them_in_its_verdict),
         TEST(a_hundred_are_listed_and_all_are_counted),
         TEST(the_rules_of_guards_are_in_the_report),
+        TEST(match_rules_changed_by_force_are_in_the_report),
         TEST(the_export_has_every_response_as_json),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,6 +32,18 @@ try 1 guard bad --window 1h --match trim,trim
 try 1 guard bad --window 0
 has err '--window "0" is too short'
 
+# The match rule stays while an identity is under guard.
+try 0 guard rule --window 1h --match trim
+try 0 record rule x
+try 1 guard rule --window 1h --match casefold
+has err "window-not-elapsed"
+has err "the guard has live entries, recorded under its rule trim"
+try 0 guard rule --window 2h --match trim
+try 0 guard rule --window 1h --match casefold --force --json
+json 'j.match.join() === "casefold"'
+try 2 guard rule --force
+has err "guard: --force needs --window D"
+
 try 0 check pay 17
 has out "not-seen"
 try 0 check pay 17 --json

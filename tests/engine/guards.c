@@ -338,6 +338,74 @@ static void a_changed_window_is_for_new_recordings(void **state)
     assert_false(seen(HF_CHECK, "g", "old", NULL));
 }
 
+static enum hf_status rule(const char *name, enum hf_match step, bool force, bool volatile_only)
+{
+    struct hf_request r = { .action = HF_SET_GUARD,
+                            .set_guard = { .name = hf_str(name),
+                                           .window_ms = HOUR,
+                                           .match = { step },
+                                           .match_count = 1,
+                                           .volatile_only = volatile_only,
+                                           .force = force } };
+    return kit_do(k, r);
+}
+
+/* Under another match rule a duplicate of what is under guard might pass. */
+static void a_match_rule_stays_while_identities_are_under_guard(void **state)
+{
+    (void)state;
+    guard_exact("other", HOUR);
+    assert_false(seen(HF_RECORD, "other", "x", NULL));
+    for (int i = 0; i < 2; i++) { /* durable, and in memory alone */
+        const char *name = i ? "volatile" : "durable";
+        assert_int_equal(rule(name, HF_MATCH_TRIM, false, i), HF_OK);
+        assert_int_equal(rule(name, HF_MATCH_CASEFOLD, false, i), HF_OK);
+        assert_false(seen(HF_RECORD, name, "X", NULL));
+        assert_int_equal(rule(name, HF_MATCH_EXACT, false, i), HF_WINDOW_NOT_ELAPSED);
+        assert_int_equal(k->got.answer.kind, HF_RECORD_GUARD);
+        assert_int_equal(k->got.answer.guard.match[0], HF_MATCH_CASEFOLD);
+        assert_int_equal(rule(name, HF_MATCH_CASEFOLD, false, i), HF_OK);
+        assert_int_equal(rule(name, HF_MATCH_HASH, true, i), HF_OK);
+        assert_false(seen(HF_CHECK, name, "X", NULL));
+        assert_false(seen(HF_RECORD, name, "X", NULL));
+    }
+    kit_reopen(k);
+    assert_int_equal(rule("durable", HF_MATCH_TRIM, false, false), HF_WINDOW_NOT_ELAPSED);
+    /* A window that was shortened does not end what was recorded before. */
+    const struct hf_request hashed = { .action = HF_SET_GUARD,
+                                       .set_guard = { .name = hf_str("durable"),
+                                                      .window_ms = SECOND,
+                                                      .match = { HF_MATCH_HASH },
+                                                      .match_count = 1 } };
+    assert_int_equal(kit_do(k, hashed), HF_OK);
+    assert_false(seen(HF_RECORD, "durable", "newer", NULL));
+    kit_at(k, MINUTE);
+    assert_int_equal(rule("durable", HF_MATCH_TRIM, false, false), HF_WINDOW_NOT_ELAPSED);
+    kit_at(k, HOUR);
+    assert_int_equal(rule("durable", HF_MATCH_TRIM, false, false), HF_OK);
+}
+
+/* In one commit too: what the same batch has recorded counts. */
+static void a_match_rule_stays_over_what_the_same_batch_recorded(void **state)
+{
+    (void)state;
+    guard_exact("g", HOUR);
+    struct hf_request requests[2] = { { .action = HF_RECORD }, { .action = HF_SET_GUARD } };
+    struct hf_result results[2] = { HF_RESULT_INIT, HF_RESULT_INIT };
+    requests[0].identity.guard = requests[1].set_guard.name = hf_str("g");
+    requests[0].identity.identity = hf_str("x");
+    requests[1].set_guard.window_ms = HOUR;
+    requests[1].set_guard.match[0] = HF_MATCH_TRIM;
+    requests[1].set_guard.match_count = 1;
+    assert_int_equal(hf_do_many(k->db, requests, results, 2), HF_OK);
+    assert_int_equal(results[0].answer.status, HF_OK);
+    /* On PostgreSQL the second may be decided before the first. */
+    bool first = results[1].answer.status == HF_OK;
+    assert_true(results[1].answer.status == HF_WINDOW_NOT_ELAPSED || (first && both_is_postgres()));
+    hf_result_clear(&results[0]);
+    hf_result_clear(&results[1]);
+}
+
 static void guards_do_not_mix(void **state)
 {
     (void)state;
@@ -526,6 +594,8 @@ int main(void)
         TEST(hash_guards_store_no_byte_of_the_identity),
         TEST(the_recorded_set_is_listed_newest_first),
         TEST(a_changed_window_is_for_new_recordings),
+        TEST(a_match_rule_stays_while_identities_are_under_guard),
+        TEST(a_match_rule_stays_over_what_the_same_batch_recorded),
         TEST(guards_do_not_mix),
         TEST(many_guards_live_side_by_side),
         TEST(a_full_store_records_nothing_but_says_ok_and_counts),

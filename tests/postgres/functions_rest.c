@@ -263,6 +263,23 @@ static void test_guards(void **state)
     IS(c, "t", "seen", "check_seen", "g", "identity"); /* what was recorded keeps its end */
 }
 
+/* Under another match rule a duplicate of a live entry might pass. */
+static void test_match_rules_stay(void **state)
+{
+    (void)state;
+    EXPECT(c, "ok", false, "set_guard", "g", "1 hour", "trim");
+    EXPECT(c, "ok", false, "record", "g", "x");
+    EXPECT(c, "window-not-elapsed", false, "set_guard", "g", "1 hour", "casefold");
+    IS(c, "trim", "match", "set_guard", "g", "1 hour", "casefold");
+    EXPECT(c, "ok", false, "set_guard", "g", "2 hours", "exact,trim");
+    EXPECT(c, "ok", false, "set_guard", "g", "1 hour", "trim");
+    EXPECT(c, "ok", false, "set_guard", "g", "1 hour", "casefold", "open", "t", "", "t");
+    IS(c, "casefold", "match", "get_guard", "g");
+    functions_run(c, "UPDATE holdfast.guard_entry SET expires_at = clock_timestamp() - "
+                     "interval '1 second'");
+    EXPECT(c, "ok", false, "set_guard", "g", "1 hour", "hash");
+}
+
 static void test_guards_forget(void **state)
 {
     (void)state;
@@ -408,13 +425,12 @@ static void test_misuse(void **state)
         "get_claim(NULL)",
         "set_guard('g', NULL)",
         "set_guard('g', '1 hour', NULL)",
+        "set_guard('g', '1 hour', force => NULL)",
         "admit('g', NULL::text)",
         "check_seen(NULL, 'i')",
-        "grant_lease('k', 'n', NULL, '1 hour')",
         "renew_lease('n', NULL)",
         "return_lease(NULL, 1)",
         "get_lease(NULL)",
-        "write('k', 'n', NULL::bytea)",
         "get_register(NULL)",
         "token_status(NULL)",
     };
@@ -758,6 +774,7 @@ int main(void)
         TEST(test_failures),
         TEST(test_leases_that_run_out),
         TEST(test_guards),
+        TEST(test_match_rules_stay),
         TEST(test_guards_forget),
         TEST(test_limits_of_guards),
         TEST(test_leases),

@@ -86,6 +86,36 @@ static void a_guard_that_makes_no_sense_is_refused(void **state)
     assert_int_equal(talk(&t, "GET /v1/guards/g", NULL, NULL), 404);
 }
 
+/* Under another match rule a duplicate of a live entry might pass. */
+static void a_match_rule_stays_while_entries_live(void **state)
+{
+    (void)state;
+    assert_int_equal(talk(&t, "PUT /v1/guards/g", NULL, "{\"window\":\"1h\",\"match\":\"trim\"}"),
+                     200);
+    assert_int_equal(ask("g", "record", "x"), 200);
+    static const char *const others[] = {
+        "{\"window\":\"1h\"}", "{\"window\":\"1h\",\"match\":\"trim,hash\"}",
+        "{\"window\":\"1h\",\"match\":[\"casefold\"],\"force\":false}"
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        talk(&t, "PUT /v1/guards/g", NULL, others[i]);
+        talk_refused(&t, 409, "window-not-elapsed");
+        assert_non_null(strstr(reply_text(&t.got, "detail"),
+                               "the guard has live entries, recorded under its rule trim."));
+    }
+    assert_int_equal(talk(&t, "PUT /v1/guards/g", NULL, "{\"window\":\"2h\",\"match\":\"trim\"}"),
+                     200);
+    clock_at(3600 * 1000);
+    assert_int_equal(talk(&t, "PUT /v1/guards/g", NULL, others[0]), 200);
+    assert_int_equal(ask("g", "record", "x"), 200);
+    assert_int_equal(
+        talk(&t, "PUT /v1/guards/g", NULL,
+             "{\"window\":\"1h\",\"match\":\"normalize,hash\",\"durable\":true,\"force\":true}"),
+        200);
+    talk(&t, "PUT /v1/guards/g", NULL, "{\"window\":\"1h\",\"force\":\"yes\"}");
+    talk_refused(&t, 400, "invalid-request");
+}
+
 static void a_guard_must_be_there(void **state)
 {
     (void)state;
@@ -316,6 +346,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CALLS_TEST(a_guard_is_set_and_shown),
         CALLS_TEST(a_guard_that_makes_no_sense_is_refused),
+        CALLS_TEST(a_match_rule_stays_while_entries_live),
         CALLS_TEST(a_guard_must_be_there),
         CALLS_TEST(check_reads_record_records_once_admit_does_both),
         CALLS_TEST(each_match_rule_compares_in_its_own_way),

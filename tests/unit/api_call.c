@@ -322,7 +322,7 @@ static void test_fields(void **state)
     assert_string_equal(fields_of(HF_HTTP_PUT, "/v1/resources/x"), "capacity open");
     assert_string_equal(fields_of(HF_HTTP_GET, "/v1/resources"), "limit cursor");
     assert_string_equal(fields_of(HF_HTTP_PUT, "/v1/guards/x"),
-                        "window! match on_unavailable durable");
+                        "window! match on_unavailable durable force");
     assert_string_equal(fields_of(HF_HTTP_POST, "/v1/guards/x/check"), "identity!");
     assert_string_equal(fields_of(HF_HTTP_POST, "/v1/guards/x/record"), "identity! result");
     assert_string_equal(fields_of(HF_HTTP_POST, "/v1/guards/x/admit"), "identity! result");

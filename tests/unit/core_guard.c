@@ -116,6 +116,50 @@ static void only_changes_are_written(void **state)
     assert_int_equal(set(base), HF_STORAGE_FAILURE);
 }
 
+static struct hf_request rule(const char *name, int64_t window_ms, enum hf_match first,
+                              enum hf_match second)
+{
+    struct hf_request r = guard(name, window_ms);
+    r.set_guard.match[0] = first;
+    r.set_guard.match[1] = second;
+    r.set_guard.match_count = first ? second ? 2 : 1 : 0;
+    return r;
+}
+
+/* Under another match rule, a duplicate of what is under guard might not be recognised. */
+static void the_match_rule_stays_while_identities_are_under_guard(void **state)
+{
+    (void)state;
+    assert_int_equal(set(rule("g", HOUR, HF_MATCH_TRIM, HF_MATCH_CASEFOLD)), HF_OK);
+    assert_int_equal(set(rule("other", HOUR, 0, 0)), HF_OK);
+    assert_int_equal(ask(HF_RECORD, "other", "x", NULL), HF_OK);
+    assert_int_equal(set(rule("g", HOUR, HF_MATCH_TRIM, 0)), HF_OK);
+    assert_int_equal(ask(HF_RECORD, "g", "x", NULL), HF_OK);
+    static const enum hf_match others[][2] = {
+        { 0, 0 }, { HF_MATCH_EXACT, 0 }, { HF_MATCH_CASEFOLD, 0 }, { HF_MATCH_TRIM, HF_MATCH_HASH }
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        assert_int_equal(set(rule("g", HOUR, others[i][0], others[i][1])), HF_WINDOW_NOT_ELAPSED);
+        assert_int_equal(w->plan.answer.kind, HF_RECORD_GUARD);
+        assert_int_equal(w->plan.answer.guard.match[0], HF_MATCH_TRIM);
+        assert_int_equal(w->plan.row_count, 0);
+    }
+    /* exact changes no identity; and the window is no match rule. */
+    assert_int_equal(set(rule("g", 2 * HOUR, HF_MATCH_EXACT, HF_MATCH_TRIM)), HF_OK);
+    w->unreadable[WORLD_ENTRY] = true;
+    assert_int_equal(set(rule("g", HOUR, 0, 0)), HF_STORAGE_FAILURE);
+    w->unreadable[WORLD_ENTRY] = false;
+    w->now += HOUR - 1;
+    assert_int_equal(set(rule("g", HOUR, 0, 0)), HF_WINDOW_NOT_ELAPSED);
+    w->now += 1;
+    assert_int_equal(set(rule("g", HOUR, 0, 0)), HF_OK);
+    assert_int_equal(ask(HF_RECORD, "g", "x", NULL), HF_OK);
+    struct hf_request r = rule("g", HOUR, HF_MATCH_HASH, 0);
+    r.set_guard.force = true;
+    assert_int_equal(set(r), HF_OK);
+    assert_int_equal(w->plan.answer.guard.match[0], HF_MATCH_HASH);
+}
+
 static void malformed_guards_are_refused(void **state)
 {
     (void)state;
@@ -403,6 +447,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_guard_is_set),
         TEST(only_changes_are_written),
+        TEST(the_match_rule_stays_while_identities_are_under_guard),
         TEST(malformed_guards_are_refused),
         TEST(the_window_is_half_open),
         TEST(recording_again_changes_nothing),

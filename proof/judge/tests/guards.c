@@ -10,7 +10,17 @@ static void guarded(const enum hf_match *match, uint32_t count)
     for (uint32_t i = 0; i < count; i++)
         op.q.set_guard.match[i] = op.r.answer.guard.match[i] = match[i];
     op.q.set_guard.match_count = op.r.answer.guard.match_count = count;
+    op.q.set_guard.force = true;
     good(&op);
+}
+
+/* The same without force. */
+static struct op ruled(enum hf_match rule)
+{
+    struct op op = set_guard("g", SEEN_FOR);
+    op.q.set_guard.match[0] = op.r.answer.guard.match[0] = rule;
+    op.q.set_guard.match_count = op.r.answer.guard.match_count = 1;
+    return op;
 }
 
 /* Admitted by the first name, seen by the second. */
@@ -49,6 +59,23 @@ static void a_life_of_a_guard(void **state)
     good(&op);
     op = ask(HF_CHECK, "g", "x", NULL);
     seen(&op, now, now + SEEN_FOR, "third");
+    good(&op);
+}
+
+static void match_rules_that_stay(void **state)
+{
+    (void)state;
+    struct op first = ruled(HF_MATCH_TRIM), op;
+    good(&first);
+    op = ask(HF_RECORD, "g", "x", NULL);
+    good(&op);
+    op = ruled(HF_MATCH_HASH);
+    op.st = op.r.answer.status = HF_WINDOW_NOT_ELAPSED;
+    op.r.answer.guard = first.r.answer.guard;
+    good(&op);
+    now += SEEN_FOR;
+    op = ruled(HF_MATCH_HASH);
+    op.r.answer.guard.created_at = first.r.answer.guard.created_at;
     good(&op);
 }
 
@@ -131,6 +158,28 @@ static void a_volatile_guard_forgets_at_a_restart(void **state)
 }
 
 /* ---- Badly told ---- */
+
+static void a_match_rule_that_changes_over_an_identity(void **state)
+{
+    (void)state;
+    struct op op = ruled(HF_MATCH_TRIM);
+    good(&op);
+    op = ask(HF_RECORD, "g", "x", NULL);
+    good(&op);
+    op = ruled(HF_MATCH_HASH);
+    bad(&op, "by force: expected window-not-elapsed");
+}
+
+static void a_match_rule_that_stays_for_nothing(void **state)
+{
+    (void)state;
+    struct op op = ruled(HF_MATCH_TRIM);
+    good(&op);
+    op.r.answer.guard.match[0] = HF_MATCH_TRIM;
+    op.q.set_guard.match[0] = HF_MATCH_HASH;
+    op.st = op.r.answer.status = HF_WINDOW_NOT_ELAPSED;
+    bad(&op, "expected ok");
+}
 
 static void what_was_recorded_is_not_seen(void **state)
 {
@@ -284,10 +333,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TOLD(a_life_of_a_guard),
         TOLD(match_rules),
+        TOLD(match_rules_that_stay),
         TOLD(what_the_match_rules_do_not_know_may_be_either),
         TOLD(in_bad_weather_it_may_miss),
         TOLD(closed_in_bad_weather),
         TOLD(a_volatile_guard_forgets_at_a_restart),
+        TOLD(a_match_rule_that_changes_over_an_identity),
+        TOLD(a_match_rule_that_stays_for_nothing),
         TOLD(what_was_recorded_is_not_seen),
         TOLD(seen_at_the_end_of_the_window),
         TOLD(a_window_that_recording_again_has_moved),

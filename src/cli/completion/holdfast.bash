@@ -102,7 +102,7 @@ _holdfast() {
   check) options="--fail-if-seen $look" ;;
   list) options="--state --resource --requester --from --to --limit --cursor $look" ;;
   resource) options="--capacity --close --open $store" ;;
-  guard) options="--window --match --on-unavailable --durable $store" ;;
+  guard) options="--window --match --on-unavailable --durable --force $store" ;;
   record) options="--result $store" ;;
   admit) options="--result --fail-if-seen $store" ;;
   claim)

@@ -281,6 +281,27 @@ static enum hf_found view_entry(void *ctx, struct hf_scoped guard, struct hf_byt
     return HF_FOUND;
 }
 
+/* Does the order have an entry that is seen at `now`? The newest is, unless windows were changed or
+ * the sweeper has not come yet. */
+static bool any_seen(const struct hf_order *o, hf_time now)
+{
+    struct hf_order_at at = hf_order_end(o);
+    const struct hf_order_item *item;
+    while ((item = hf_order_back(o, &at)) != NULL)
+        if (now < hf_node_entry_expiry(item->node))
+            return true;
+    return false;
+}
+
+static enum hf_found view_guarded(void *ctx, struct hf_scoped guard, hf_time now)
+{
+    const struct hf_node *node = find(ctx, HF_ROW_GUARD, guard);
+    if (!node || !node->entries)
+        return HF_ABSENT;
+    return any_seen(&node->entries[0], now) || any_seen(&node->entries[1], now) ? HF_FOUND
+                                                                                : HF_ABSENT;
+}
+
 void hf_journal_view_init(struct hf_journal *j)
 {
     j->view = (struct hf_view){ .ctx = j,
@@ -293,6 +314,7 @@ void hf_journal_view_init(struct hf_journal *j)
                                 .overdue = view_overdue,
                                 .guard = view_guard,
                                 .entry = view_entry,
+                                .guarded = view_guarded,
                                 .claim = view_claim,
                                 .lease = view_lease,
                                 .reg = view_register,

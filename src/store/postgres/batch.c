@@ -166,12 +166,30 @@ static bool is_sure(struct hf_pg_tx *w, const struct hf_pg_item *item)
     return slot && (!slot->assumed || slot->dirty);
 }
 
+/* For HF_SET_GUARD, once no other transaction can record under the guard. */
+static enum hf_found read_guarded(void *arg, struct hf_scoped guard, hf_time now)
+{
+    struct hf_pg_tx *w = arg;
+    unsigned char at[8];
+    const struct hf_bytes values[] = { guard.tenant.size > 0 ? guard.tenant : hf_str(""),
+                                       guard.name, hf_pg_param8(at, hf_pg_time(now)) };
+    hf_pg_tx_clear(w);
+    hf_pg_tx_send(w, HF_PG_GUARDED, HF_PG_ENTRY, values, 3);
+    enum hf_pg_end end = hf_pg_tx_trip(w);
+    hf_pg_tx_clear(w);
+    if (end == HF_PG_DONE)
+        return HF_FOUND;
+    hf_pg_disconnect(&w->s->conn);
+    return HF_UNREADABLE;
+}
+
 /* Decide the deferred items over rows that are locked, or that the commit will check. False: start
  * again. */
 static bool decide_taken(struct hf_pg_tx *w, bool looked)
 {
     struct hf_pg_batch *b = w->batch;
     struct hf_pg_session *s = w->s;
+    s->set.guarded = read_guarded;
     for (size_t i = 0; i < b->count; i++) {
         struct hf_pg_item *item = &b->items[i];
         if (!item->deferred)
@@ -184,7 +202,7 @@ static bool decide_taken(struct hf_pg_tx *w, bool looked)
         if (s->plan->run)
             b->apply(b->arg, item->request, &s->set.view, hf_pg_drawn(w, 0, HF_PG_DRAWN_OUTBOX),
                      s->plan, s->now);
-        if (!s->conn.pg) /* the apply function could not read a value */
+        if (!s->conn.pg) /* a value or a guard's entries could not be read */
             return false;
         item->changes = has_effect(s->plan);
         bool told_before = is_told_before(w, item->request);

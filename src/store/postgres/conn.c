@@ -458,6 +458,15 @@ static void sql_of(int statement, struct hf_buffer *b)
                          " AND x.expires_at > " OVERDUE_SOON(
                              "$4") " ORDER BY x.expires_at LIMIT 1)) t");
         break;
+    case HF_PG_GUARDED:
+        hf_buffer_add_text(b, "SELECT ");
+        hf_pg_sql_row(b, HF_PG_ENTRY);
+        hf_buffer_add_text(
+            b, " FROM (SELECT " HF_PG_ALL
+               " FROM holdfast.guard_entry x WHERE x.tenant || chr(31) || x.guard = $1::text || "
+               "chr(31) || $2::text AND x.tenant = $1::text AND x.expires_at > $3::timestamptz "
+               "ORDER BY x.number DESC LIMIT 1) t");
+        break;
     case HF_PG_SWEEP:
         hf_buffer_add_text(b, "SELECT ");
         hf_pg_sql_row(b, HF_PG_RESOURCE);

@@ -29,6 +29,7 @@ enum hf_pg_statement {
     HF_PG_READ_WHOLE,  /* keys, each with its entry */
     HF_PG_READ_OF,     /* resources by name, and the resources of holds by ordinal */
     HF_PG_LOCK_OF,     /* the same, locked in order */
+    HF_PG_GUARDED,     /* tenant, guard, time -> an identity that is seen then, if there is one */
     HF_PG_OVERDUE,     /* tenants, resources, limits, time -> overdue holds, and the next one */
     HF_PG_KEEP_RULES,  /* block changes of the configuration until this transaction ends */
     HF_PG_KEEP_GUARDS, /* tenants, names: the same for these guards */

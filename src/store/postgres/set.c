@@ -399,6 +399,29 @@ static enum hf_found view_entry(void *ctx, struct hf_scoped guard, struct hf_byt
     return found(s);
 }
 
+/* Is an identity under guard, as far as the set has them? One that was changed by hand counts. */
+static bool is_guarded(const struct hf_pg_set *set, struct hf_scoped guard, hf_time now)
+{
+    for (const struct hf_pg_slot *s = set->tables[HF_PG_ENTRY]; s; s = s->next)
+        if (hf_bytes_equal(s->tenant, guard.tenant) && hf_bytes_equal(s->scope, guard.name) &&
+            (s->record.unsound || (s->found && now < s->record.row.entry.expires_at)))
+            return true;
+    return false;
+}
+
+/* The batch itself may have recorded one. */
+static enum hf_found view_guarded(void *ctx, struct hf_scoped guard, hf_time now)
+{
+    struct hf_pg_set *set = ctx;
+    if (!set->guarded) {
+        set->missed = true;
+        return HF_UNREADABLE;
+    }
+    if (!is_guarded(set, guard, now) && set->guarded(set->value_arg, guard, now) == HF_UNREADABLE)
+        return HF_UNREADABLE;
+    return is_guarded(set, guard, now) ? HF_FOUND : HF_ABSENT;
+}
+
 static enum hf_found view_value(void *ctx, struct hf_scoped key, struct hf_bytes *out)
 {
     struct hf_pg_set *set = ctx;
@@ -631,6 +654,7 @@ void hf_pg_set_init(struct hf_pg_set *set, const uint8_t *id_key)
                                   .overdue = view_overdue,
                                   .guard = view_guard,
                                   .entry = view_entry,
+                                  .guarded = view_guarded,
                                   .claim = view_claim,
                                   .lease = view_lease,
                                   .reg = view_register,

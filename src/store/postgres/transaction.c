@@ -313,6 +313,7 @@ enum hf_pg_end hf_pg_tx_end(struct hf_pg_tx *w, enum hf_pg_end end)
     hf_pg_tx_clear(w);
     PQclear(w->drawn);
     w->s->set.value = NULL;
+    w->s->set.guarded = NULL;
     hf_pg_rollback(&w->s->conn);
     return end;
 }

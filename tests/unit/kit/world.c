@@ -165,6 +165,20 @@ static enum hf_found view_entry(void *ctx, struct hf_scoped guard, struct hf_byt
     return found;
 }
 
+static enum hf_found view_guarded(void *ctx, struct hf_scoped guard, hf_time now)
+{
+    const struct world *w = ctx;
+    if (w->unreadable[WORLD_ENTRY])
+        return HF_UNREADABLE;
+    for (size_t i = 0; i < w->tables[HF_ROW_ENTRY].count; i++) {
+        const struct hf_entry *e = &w->tables[HF_ROW_ENTRY].rows[i].entry;
+        if (hf_bytes_equal(e->tenant, guard.tenant) && hf_bytes_equal(e->guard, guard.name) &&
+            now < e->expires_at)
+            return HF_FOUND;
+    }
+    return HF_ABSENT;
+}
+
 static struct world_token *token_find(struct world *w, struct hf_scoped name, uint64_t sequence)
 {
     for (size_t i = 0; i < w->token_count; i++) {
@@ -230,8 +244,8 @@ struct world *world_new(void)
     assert_non_null(w->plan.scratch);
     w->view = (struct hf_view){ w,          view_token,     view_client,   view_sequence,
                                 view_hold,  view_successor, view_resource, view_overdue,
-                                view_guard, view_entry,     view_claim,    view_lease,
-                                view_reg,   view_value };
+                                view_guard, view_entry,     view_guarded,  view_claim,
+                                view_lease, view_reg,       view_value };
     return w;
 }
 
@@ -286,7 +300,9 @@ static void answer_own(struct world *w, struct hf_answer *answer)
         [HF_RECORD_GUARD] = HF_ROW_GUARD, [HF_RECORD_CLAIM] = HF_ROW_CLAIM,
         [HF_RECORD_LEASE] = HF_ROW_LEASE, [HF_RECORD_REGISTER] = HF_ROW_REGISTER,
     };
-    if (answer->kind == HF_NO_RECORD)
+    if (answer->kind == HF_RECORD_VALUE)
+        own(w, &answer->value);
+    if (answer->kind == HF_NO_RECORD || answer->kind == HF_RECORD_VALUE)
         return;
     assert_true(answer->kind < sizeof kinds / sizeof *kinds && kinds[answer->kind] != 0);
     struct hf_row row = { .kind = kinds[answer->kind] };

@@ -188,8 +188,8 @@ $$;
 COMMENT ON FUNCTION holdfast._guard_show IS 'The answer with a guard, or with a status alone.';
 
 CREATE FUNCTION holdfast.set_guard(name text, window_length interval, match text DEFAULT '',
-    on_unavailable text DEFAULT 'open', durable boolean DEFAULT true, tenant text DEFAULT '')
-    RETURNS holdfast.guard_answer
+    on_unavailable text DEFAULT 'open', durable boolean DEFAULT true, tenant text DEFAULT '',
+    force boolean DEFAULT false) RETURNS holdfast.guard_answer
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     ms constant bigint := holdfast._duration(window_length);
@@ -199,7 +199,7 @@ DECLARE
     now timestamptz;
     number bigint;
 BEGIN
-    PERFORM holdfast._need('set_guard', num_nulls(name, window_length, match, on_unavailable, durable, tenant) = 0);
+    PERFORM holdfast._need('set_guard', num_nulls(name, window_length, match, on_unavailable, durable, tenant, force) = 0);
     PERFORM holdfast._replicate();
     IF octet_length(tenant) > 64 OR NOT holdfast._name_valid(name) OR NOT holdfast._duration_valid(ms)
         OR cardinality(steps) > 4 OR array_position(steps, NULL) IS NOT NULL
@@ -229,6 +229,13 @@ BEGIN
         RETURN holdfast._guard_show('ok', g);
     END IF;
     now := holdfast.engine_now();
+    -- No transaction records under this guard now, and none has that is not committed.
+    IF NOT force AND g.number <> 0 AND array_remove(steps, 1) <> array_remove(holdfast._steps(was.match), 1)
+        AND EXISTS (SELECT FROM holdfast.guard_entry e
+            WHERE e.tenant || chr(31) || e.guard = set_guard.tenant || chr(31) || set_guard.name
+                AND e.tenant = set_guard.tenant AND e.expires_at > now) THEN
+        RETURN holdfast._guard_show('window-not-elapsed', was);
+    END IF;
     number := nextval('holdfast.journal_number');
     IF g.number = 0 THEN
         g.created_at := now;
@@ -244,7 +251,9 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION holdfast.set_guard IS
     'Make or change a guard. match: empty (byte for byte), or steps out of exact, trim, '
-    'casefold, normalize and hash (last), with commas between them. ok, invalid-request.';
+    'casefold, normalize and hash (last), with commas between them. While identities are under guard '
+    'it changes only with force (a duplicate of one may then not be recognised); '
+    'window-not-elapsed comes with the guard as it is. ok, invalid-request, window-not-elapsed.';
 
 CREATE FUNCTION holdfast.get_guard(name text, tenant text DEFAULT '') RETURNS holdfast.guard_answer
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
