@@ -79,6 +79,7 @@ extern "C" {
 #define HF_SEQUENCE_WINDOW 256    /* how many numbers of a client are remembered */
 #define HF_SEQUENCE_AHEAD_MAX 1000000 /* how far a number may be above the client's highest */
 #define HF_MATCH_MAX 4            /* steps of a guard's match rule */
+#define HF_WHY_MAX 1024           /* bytes of hf_invalid.why; a longer one is left out */
 #define HF_GROUP_MAX 8192         /* requests of one hf_do_many */
 
 /* ---- Bytes and time ---- */
@@ -100,6 +101,15 @@ static inline struct hf_bytes hf_mem(const void *data, size_t size)
     struct hf_bytes b = { data, size };
     return b;
 }
+
+/* Results, responses, errors and plain registers are opaque bytes. To the library, two of them are
+ * the same if they are equal byte for byte. The server, the command line and holdfast.json in SQL
+ * store a JSON string as its bytes, and all other JSON as HF_STORED_JSON, the SHA-256 of its
+ * canonical form (RFC 8785), and its text without white space. Two such values are the same if
+ * their first HF_STORED_HEAD bytes are: the order of members, white space and 1 for 1.0 do not
+ * count. A program that stores JSON text as plain bytes brings it into one form first. */
+#define HF_STORED_JSON "\0j"
+#define HF_STORED_HEAD 34
 
 /* Milliseconds since 1970-01-01T00:00:00Z. */
 typedef int64_t hf_time;
@@ -396,6 +406,24 @@ struct hf_tx;
  * faults, HF_STORAGE_FAILURE and up, are allowed here; others become HF_MISUSE). */
 typedef enum hf_status hf_apply_fn(struct hf_tx *tx, void *arg);
 
+/* For a front end that could read a client's request, but not all of its parameters: one is
+ * missing, or has a value that struct hf_request cannot hold. The answer is HF_INVALID_REQUEST.
+ * With a key it is stored like every refusal: the same request again is a replay, another one a
+ * collision. The server uses this for JSON. Set the other parameters as always: the key is bound to
+ * them too. */
+struct hf_flaw {
+    const char *name;     /* of the parameter, in the digest: "requester", "duration_ms" ... */
+    struct hf_bytes sent; /* what the client sent, in a canonical form; empty: nothing */
+};
+
+struct hf_invalid {
+    const struct hf_flaw *flaws; /* sorted by name, each name once */
+    size_t count;
+    /* At most HF_WHY_MAX bytes: what is wrong, for the client. Stored with the key, and in the
+     * answer (HF_RECORD_VALUE) */
+    struct hf_bytes why;
+};
+
 /* One request. Zero is the default of every member; set `action`, `key` if needed, and the member
  * of the union that the list above names. Everything is borrowed. */
 struct hf_request {
@@ -410,6 +438,8 @@ struct hf_request {
      * and is not remembered: one wrong number must not make all others too old. */
     struct hf_bytes client;
     uint64_t sequence;
+
+    const struct hf_invalid *invalid; /* NULL: all parameters are here */
 
     union {
         struct {
@@ -433,8 +463,8 @@ struct hf_request {
             uint32_t match_count;
             enum hf_unavailable on_unavailable;
             bool volatile_only; /* true: identities are only in memory (durable: no) */
-            /* true: change `match` also while identities are under guard. They stay in the form that
-             * the old rule gave them, so a duplicate of one may not be recognised. Without it:
+            /* true: change `match` also while identities are under guard. They stay in the form
+             * that the old rule gave them, so a duplicate of one may not be recognised. Without it:
              * HF_WINDOW_NOT_ELAPSED, with the guard as it is */
             bool force;
         } set_guard;
@@ -536,6 +566,7 @@ struct hf_cause {
 };
 
 /* The answer to a request. `kind` names the member that is set. Most refusals have none; but
+ * invalid-request has the text of hf_request.invalid, if there is one, and
  * in-progress, outcome-unknown and a fence that is not the newest have the claim (or the lease),
  * and a refused merge has the register, in their current state. */
 struct hf_answer {
@@ -635,9 +666,9 @@ struct hf_options {
     /* Called with the progress of a long recovery, from 0 to total bytes; may be NULL. */
     void (*on_progress)(void *arg, uint64_t done, uint64_t total);
     /* Called when a claim has become unknown because its lease ended, within a second, and after
-     * the commit of what ended it. claim: borrowed. A directory: not for claims that were unknown when it was opened. A database: for
-     * every claim once, in one of the processes that share it. May be NULL.
-     * Must not call the library. */
+     * the commit of what ended it. claim: borrowed. A directory: not for claims that were unknown
+     * when it was opened. A database: for every claim once, in one of the processes that share it.
+     * May be NULL. Must not call the library. */
     void (*on_unknown)(void *arg, const struct hf_claim *claim);
     void *arg; /* borrowed, passed to the four above */
 };

@@ -238,12 +238,13 @@ static struct crash_op *op_named_in(const struct telling *t, struct hf_bytes byt
 {
     char text[80];
     const char *at = text_of(bytes, text, sizeof text);
-    if (bytes.size > 2 &&
+    if (bytes.size > HF_STORED_HEAD &&
         memcmp(bytes.data, HF_STORED_JSON, 2) == 0) /* else it is a string, stored as it is */
-        at =
-            strchr(text_of(hf_mem((const char *)bytes.data + 2, bytes.size - 2), text, sizeof text),
-                   ':') +
-            2;
+        at = strchr(text_of(hf_mem((const char *)bytes.data + HF_STORED_HEAD,
+                                   bytes.size - HF_STORED_HEAD),
+                            text, sizeof text),
+                    ':') +
+             2;
     return crash_index_name(&t->index, at);
 }
 

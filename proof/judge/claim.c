@@ -179,7 +179,7 @@ static void settled_before(struct judge_step *s, const struct hf_claim *c)
                                                          : HF_CLAIM_FAILED;
     if (q->action == HF_HEARTBEAT || q->action == HF_ABANDON) {
         judge_allow(s, JUDGE_IS(HF_NOT_HELD), "the claim is settled");
-    } else if (c->state == state && judge_bytes_equal(c->response, q->settle.response)) {
+    } else if (c->state == state && judge_stored_same(c->response, q->settle.response)) {
         judge_allow(s, JUDGE_IS(HF_OK), "the same end, told again");
         if (!s->op->replayed)
             judge_object(s, "IR8: the claim is settled, and this is no replay");

@@ -151,8 +151,23 @@ void judge_rule_keyed(struct judge_step *s, void (*rule)(struct judge_step *s))
         return;
     if (s->op->replayed)
         judge_object(s, "IR7: the key is new, and its answer came as a replay");
-    rule(s);
+    if (s->op->request.invalid)
+        judge_rule_invalid(s);
+    else
+        rule(s);
     remember(s, &p);
+}
+
+void judge_rule_invalid(struct judge_step *s)
+{
+    struct hf_bytes why = s->op->request.invalid->why;
+    not_run(s);
+    if (!judge_allow(s, JUDGE_IS(HF_INVALID_REQUEST), "not all of its parameters could be read"))
+        return;
+    if (why.size == 0 || why.size > HF_WHY_MAX)
+        return;
+    if (judge_has(s, HF_RECORD_VALUE) && !judge_bytes_equal(s->op->answer.value, why))
+        judge_object(s, "the answer does not say what is wrong with the request");
 }
 
 /* ---- What happened to my request? ---- */

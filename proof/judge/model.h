@@ -274,6 +274,8 @@ void judge_rule_get_value(struct judge_step *s);
 void judge_rule_get_token(struct judge_step *s);
 /* A call that needs a key: answer again, collide, or run `rule` and remember. */
 void judge_rule_keyed(struct judge_step *s, void (*rule)(struct judge_step *s));
+/* Not all parameters of the request could be read. */
+void judge_rule_invalid(struct judge_step *s);
 /* Is the answer to this request bound by what was remembered, so that even a full disk must give
  * it? */
 bool judge_key_remembered(struct judge_step *s);
@@ -307,6 +309,8 @@ struct judge_op *judge_op_copy(struct judge *j, const struct hf_request *request
                                const struct judge_effect *effect, const struct hf_result *result);
 /* The same action with the same parameters? */
 bool judge_request_same(const struct hf_request *a, const struct hf_request *b);
+/* Is it the same value of a register, or the same response? */
+bool judge_stored_same(struct hf_bytes a, struct hf_bytes b);
 bool judge_answer_same(const struct hf_answer *a, const struct hf_answer *b);
 bool judge_hold_same(const struct hf_hold *a, const struct hf_hold *b);
 bool judge_guard_same(const struct hf_guard *a, const struct hf_guard *b);

@@ -47,8 +47,23 @@ static void keep_begin(struct judge *j, struct hf_request *r)
         r->begin.fingerprint = judge_keep(j, hf_mem(r->begin.fingerprint, HF_DIGEST_SIZE)).data;
 }
 
+static const struct hf_invalid *keep_invalid(struct judge *j, const struct hf_invalid *was)
+{
+    struct hf_invalid *copy = judge_take(j, sizeof *copy);
+    struct hf_flaw *flaws = judge_take(j, (was->count + 1) * sizeof *flaws);
+    for (size_t i = 0; i < was->count; i++) {
+        struct hf_bytes name =
+            judge_keep(j, hf_mem(was->flaws[i].name, strlen(was->flaws[i].name) + 1));
+        flaws[i] = (struct hf_flaw){ name.data, judge_keep(j, was->flaws[i].sent) };
+    }
+    *copy = (struct hf_invalid){ flaws, was->count, judge_keep(j, was->why) };
+    return copy;
+}
+
 static void keep_request(struct judge *j, struct hf_request *r)
 {
+    if (r->invalid)
+        r->invalid = keep_invalid(j, r->invalid);
     keep(j, &r->tenant);
     keep(j, &r->key);
     keep(j, &r->client);
@@ -180,10 +195,38 @@ static bool same(struct hf_bytes a, struct hf_bytes b)
     return judge_bytes_equal(a, b);
 }
 
+/* What says which value it is. Of JSON as servers store it that is its head: NUL, j and a hash. */
+static struct hf_bytes head_of(struct hf_bytes value)
+{
+    const unsigned char *p = value.data;
+    bool is_json = value.size >= HF_STORED_HEAD && p[0] == 0 && p[1] == 'j';
+    return is_json ? hf_mem(p, HF_STORED_HEAD) : value;
+}
+
+bool judge_stored_same(struct hf_bytes a, struct hf_bytes b)
+{
+    return same(head_of(a), head_of(b));
+}
+
+/* The requests have the same flaws: then what else they say is compared too, but not what is
+ * flawed, which is empty in both. */
+static bool flaws_same(const struct hf_invalid *a, const struct hf_invalid *b)
+{
+    if (!a || !b)
+        return !a && !b;
+    if (a->count != b->count)
+        return false;
+    for (size_t i = 0; i < a->count; i++)
+        if (strcmp(a->flaws[i].name, b->flaws[i].name) != 0 ||
+            !same(a->flaws[i].sent, b->flaws[i].sent))
+            return false;
+    return true;
+}
+
 /* Of actions that need a key alone: nothing else is bound to one this way. */
 bool judge_request_same(const struct hf_request *a, const struct hf_request *b)
 {
-    if (a->action != b->action)
+    if (a->action != b->action || !flaws_same(a->invalid, b->invalid))
         return false;
     switch (a->action) {
     case HF_PLACE_HOLD:
@@ -203,7 +246,8 @@ bool judge_request_same(const struct hf_request *a, const struct hf_request *b)
         return same(a->lease.name, b->lease.name) && a->lease.fence == b->lease.fence;
     case HF_WRITE:
     case HF_DELETE_REGISTER:
-        return same(a->write.name, b->write.name) && same(a->write.value, b->write.value) &&
+        return same(a->write.name, b->write.name) &&
+               judge_stored_same(a->write.value, b->write.value) &&
                a->write.fence == b->write.fence &&
                a->write.has_if_version == b->write.has_if_version &&
                (!a->write.has_if_version || a->write.if_version == b->write.if_version);

@@ -77,6 +77,8 @@ static bool needs_hold(enum hf_action action)
  * of memory. */
 static bool can_be_ended(struct judge_step *s)
 {
+    if (s->op->request.invalid)
+        return false;
     switch (s->op->request.action) {
     case HF_CONFIRM:
     case HF_RELEASE: return judge_hold_can_end(s);
@@ -176,6 +178,8 @@ void judge_step_run(struct judge_step *s, struct judge *j, const struct judge_op
         judge_allow(s, JUDGE_IS(HF_INVALID_REQUEST), "the tenant's name is too long");
     else if (rules[i].sort == SORT_KEYED)
         judge_rule_keyed(s, rules[i].rule);
+    else if (op->request.invalid)
+        judge_rule_invalid(s);
     else
         rules[i].rule(s);
 }

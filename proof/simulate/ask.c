@@ -411,6 +411,17 @@ static void make_get(const struct sim_step *s, const struct sim_mix *mix, struct
         r->get.name = thing(mix, arena, prefix, s->thing);
 }
 
+/* A request of a front end that could not read the name: it came as null, or not at all. */
+static void make_invalid(const struct sim_step *s, struct hf_arena *arena, struct hf_request *r)
+{
+    struct hf_invalid *invalid = (void *)take(arena, sizeof *invalid);
+    struct hf_flaw *flaw = (void *)take(arena, sizeof *flaw);
+    *flaw = (struct hf_flaw){ r->action == HF_PLACE_HOLD ? "resource" : "name",
+                              hf_str(s->draw & 2 ? "null" : "") };
+    *invalid = (struct hf_invalid){ flaw, 1, hf_str(s->draw & 4 ? "a name is missing" : "") };
+    r->invalid = invalid;
+}
+
 void sim_ask_make(struct sim_ask *ask, const struct sim_mix *mix, struct sim_known *known,
                   struct hf_arena *arena)
 {
@@ -447,4 +458,6 @@ void sim_ask_make(struct sim_ask *ask, const struct sim_mix *mix, struct sim_kno
             make_more(ask, mix, k, arena);
         break;
     }
+    if (s->thing == SIM_NAME_EMPTY && s->key_kind != SIM_KEY_NONE && s->who & 1)
+        make_invalid(s, arena, r);
 }

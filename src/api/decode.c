@@ -10,11 +10,25 @@
 
 /* ---- The key ---- */
 
-/* HF_INVALID_REQUEST: a malformed string. RFC 8941 allows only printable ASCII in a string. */
+static bool is_bare(struct hf_bytes field)
+{
+    return field.size == 0 || *(const char *)field.data != '"';
+}
+
+/* Two headers that a proxy has merged into one are not a key. */
+static bool may_be_two(struct hf_bytes field)
+{
+    return is_bare(field) && field.size > 0 && memchr(field.data, ',', field.size);
+}
+
+/* HF_INVALID_REQUEST: a malformed string, or a bare key with a comma. A string is one of RFC 8941,
+ * and may have bytes above 0x7F too, as a bare key may. */
 static enum hf_status key_read(struct hf_bytes field, struct hf_arena *arena, struct hf_bytes *key)
 {
-    const char *p = field.data;
-    if (field.size == 0 || p[0] != '"') {
+    const unsigned char *p = field.data;
+    if (may_be_two(field))
+        return HF_INVALID_REQUEST;
+    if (is_bare(field)) {
         *key = field;
         return HF_OK;
     }
@@ -22,7 +36,7 @@ static enum hf_status key_read(struct hf_bytes field, struct hf_arena *arena, st
         return HF_INVALID_REQUEST;
     size_t end = field.size - 1, escapes = 0;
     for (size_t i = 1; i < end; i++) {
-        if (p[i] < 0x20 || p[i] > 0x7e || p[i] == '"')
+        if (p[i] < 0x20 || p[i] == 0x7f || p[i] == '"')
             return HF_INVALID_REQUEST;
         if (p[i] != '\\')
             continue;
@@ -33,7 +47,7 @@ static enum hf_status key_read(struct hf_bytes field, struct hf_arena *arena, st
     *key = hf_mem(p + 1, end - 1);
     if (escapes == 0)
         return HF_OK;
-    char *data = hf_arena_take(arena, key->size);
+    unsigned char *data = hf_arena_take(arena, key->size);
     if (!data)
         return HF_NO_MEMORY;
     size_t size = 0;
@@ -55,7 +69,11 @@ enum hf_status hf_decode_key(const struct hf_api_input *in, struct hf_arena *are
 {
     *key = hf_mem(NULL, 0);
     enum hf_status status = in->has_key ? key_read(in->key_field, arena, key) : HF_OK;
-    if (status == HF_INVALID_REQUEST)
+    if (status == HF_INVALID_REQUEST && may_be_two(in->key_field))
+        (void)hf_decode_refuse(
+            why, "Idempotency-Key: a key with a comma must be in quotes, because a proxy may have "
+                 "merged two headers. Send one key, or write it as \"a,b\".");
+    else if (status == HF_INVALID_REQUEST)
         (void)hf_decode_refuse(
             why, "Idempotency-Key: expected a bare key, or a string in quotes with only \\\" and "
                  "\\\\ escaped and nothing after it.");
@@ -179,19 +197,50 @@ static enum hf_status rest_put(struct hf_decoding *d, struct hf_request *out)
     }
 }
 
+/* Store the parameter of the path. A key may be any bytes. */
+static enum hf_status param_put(struct hf_decoding *d, struct hf_bytes param,
+                                struct hf_request *out)
+{
+    uint16_t at = hf_action_of(out->action)->row_name;
+    bool is_key = at == offsetof(struct hf_request, key);
+    enum hf_status status = is_key ? HF_OK : hf_decode_name(d->why, d->param, param);
+    if (status == HF_OK)
+        *(struct hf_bytes *)(void *)((char *)out + at) = param;
+    else if (hf_utf8_valid(param))
+        return hf_decode_flaw_text(d, d->call->param, at, param);
+    return status;
+}
+
+/* Keep what is wrong with the parameters for the core, which remembers the refusal. */
+static enum hf_status invalid_put(struct hf_decoding *d, struct hf_request *out)
+{
+    static const char hint[] = " The answer is bound to the key: correct it and use a new key.";
+    size_t why = strlen(d->flaw_why.detail), count = d->flaw_count;
+    size_t list = count * sizeof *d->flaws;
+    struct hf_invalid *invalid =
+        hf_arena_take(d->r.arena, sizeof *invalid + list + why + sizeof hint);
+    if (!invalid)
+        return HF_NO_MEMORY;
+    struct hf_flaw *flaws = (struct hf_flaw *)(invalid + 1);
+    char *text = (char *)flaws + list;
+    memcpy(flaws, d->flaws, list);
+    memcpy(text, d->flaw_why.detail, why);
+    memcpy(text + why, hint, sizeof hint);
+    *invalid = (struct hf_invalid){ flaws, count, hf_mem(text, why + sizeof hint - 1) };
+    out->invalid = invalid;
+    return HF_OK;
+}
+
 enum hf_status hf_decode_request(struct hf_decoding *d, struct hf_bytes param,
                                  struct hf_request *out)
 {
-    uint16_t at = hf_action_of(out->action)->row_name;
     enum hf_status status = HF_OK;
-    if (d->call->param) {
-        *(struct hf_bytes *)(void *)((char *)out + at) = param;
-        if (at != offsetof(struct hf_request, key)) /* a key may be any bytes */
-            status = hf_decode_name(d->why, d->param, param);
-    }
-    if (status == HF_OK)
-        status = hf_decode_put(d, out);
-    return status == HF_OK ? rest_put(d, out) : status;
+    if (d->call->param && !d->param_flawed)
+        status = param_put(d, param, out);
+    if (status != HF_OK)
+        return status;
+    hf_decode_put(d, out);
+    return d->flaw_count > 0 ? invalid_put(d, out) : rest_put(d, out);
 }
 
 /* ---- The body ---- */

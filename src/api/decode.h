@@ -1,9 +1,10 @@
 /* decode.h: from JSON, path and key to a request of the library.
  *
- * Malformed input (unknown, repeated or missing members, wrong types, invalid UTF-8, NUL in a name,
- * bytes after the end, a number out of range) is refused here and not stored, because there is no
- * request yet that a key could be bound to. Input that can be read but breaks a rule (a duration of
- * zero or less, a name too long) goes to the core, which stores the refusal with the key. */
+ * What is no request (malformed JSON, invalid UTF-8, bytes after the end) and what has unknown or
+ * repeated members is refused here and not stored. A request that can be read and has a key goes to
+ * the core, which stores the refusal with the key: also if a member is missing, null, of the wrong
+ * type or out of range (hf_request.invalid), or breaks a rule (a duration of zero or less, a name
+ * too long). Without a key, nothing is stored, and all of it is refused here. */
 #ifndef HF_API_DECODE_H
 #define HF_API_DECODE_H
 
@@ -29,8 +30,9 @@ struct hf_api_fault {
     char detail[256]; /* what is wrong, where, and what to do */
 };
 
-/* Decode the request of a HF_CALL_DO. arena: gets what cannot be borrowed from the input. HF_OK;
- * HF_INVALID_REQUEST with `why` filled; HF_NO_MEMORY. */
+/* Decode the request of a HF_CALL_DO; `invalid` is set in one that the core is to refuse. arena:
+ * gets what cannot be borrowed from the input. HF_OK; HF_INVALID_REQUEST with `why` filled;
+ * HF_NO_MEMORY. */
 enum hf_status hf_api_decode(const struct hf_call *call, const struct hf_api_input *in,
                              struct hf_arena *arena, struct hf_request *out,
                              struct hf_api_fault *why);
@@ -62,8 +64,8 @@ enum hf_status hf_api_decode_line(struct hf_bytes line, struct hf_bytes tenant,
                                   struct hf_arena *arena, struct hf_request *out,
                                   const struct hf_call **call, struct hf_api_fault *why);
 
-/* Read the next value of a register of the type value->type, as an answer has it. value: in and out;
- * borrowed from the text or r->arena. False: r->error says why. */
+/* Read the next value of a register of the type value->type, as an answer has it. value: in and
+ * out; borrowed from the text or r->arena. False: r->error says why. */
 struct hf_reader;
 bool hf_api_value_read(struct hf_reader *r, struct hf_value *value);
 
@@ -71,8 +73,9 @@ bool hf_api_value_read(struct hf_reader *r, struct hf_value *value);
 bool hf_api_digest(struct hf_bytes text, uint8_t out[HF_DIGEST_SIZE]);
 
 /* The key in an Idempotency-Key field: bare bytes as they are, or the content of an RFC 8941
- * string. key: borrowed from the field or the arena. False if a string is malformed (or there is no
- * memory for one with escapes). An empty key is accepted here: the core refuses it. */
+ * string. Both may have bytes above 0x7F. key: borrowed from the field or the arena. False if a
+ * string is malformed, a bare key has a comma (or there is no memory for a string with escapes). An
+ * empty key is accepted here: the core refuses it. */
 bool hf_api_key(struct hf_bytes field, struct hf_arena *arena, struct hf_bytes *key);
 
 #endif

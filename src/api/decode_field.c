@@ -3,8 +3,10 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/text.h"
+#include "core/action.h"
 #include "json/canonical.h"
 #include "json/stored.h"
+#include "json/writer.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -25,6 +27,64 @@ enum hf_status hf_decode_failed(struct hf_decoding *d, const char *what)
 {
     (void)hf_decode_refuse(d->why, "%s: %s.", what, d->r.error);
     return d->r.no_memory ? HF_NO_MEMORY : HF_INVALID_REQUEST;
+}
+
+/* ---- Flaws ---- */
+
+/* The name of a parameter in the digest. */
+static const char *digest_name(enum hf_action action, const char *name, uint16_t at)
+{
+    const struct hf_digest_field *field = hf_action_of(action)->digest;
+    for (; at && field && field->name; field++)
+        if (field->at == at)
+            return field->name;
+    return name;
+}
+
+enum hf_status hf_decode_flaw(struct hf_decoding *d, const char *name, uint16_t at,
+                              struct hf_bytes sent)
+{
+    struct hf_flaw flaw = { digest_name(d->call->action, name, at), sent };
+    size_t i = d->flaw_count;
+    if (!d->call->key)
+        return HF_INVALID_REQUEST;
+    HF_ASSERT(i < sizeof d->flaws / sizeof *d->flaws);
+    if (i == 0)
+        d->flaw_why = *d->why;
+    for (; i > 0 && strcmp(d->flaws[i - 1].name, flaw.name) > 0; i--)
+        d->flaws[i] = d->flaws[i - 1];
+    d->flaws[i] = flaw;
+    d->flaw_count++;
+    return HF_OK;
+}
+
+enum hf_status hf_decode_flawed(struct hf_decoding *d, const char *name, uint16_t at,
+                                const struct hf_reader_place *place)
+{
+    struct hf_bytes sent;
+    char what[HF_READER_EXCERPT];
+    (void)hf_reader_excerpt(hf_str(name), what);
+    enum hf_status status = hf_decode_failed(d, what);
+    if (status != HF_INVALID_REQUEST || !d->call->key)
+        return status;
+    hf_reader_back(&d->r, place);
+    if (hf_reader_canonical(&d->r, &sent))
+        return hf_decode_flaw(d, name, at, sent);
+    return d->r.no_memory ? HF_NO_MEMORY : status;
+}
+
+enum hf_status hf_decode_flaw_text(struct hf_decoding *d, const char *name, uint16_t at,
+                                   struct hf_bytes text)
+{
+    struct hf_buffer out = { 0 };
+    struct hf_json j = { .out = &out };
+    hf_json_bytes(&j, text);
+    char *sent = out.failed ? NULL : hf_arena_take(d->r.arena, out.size);
+    size_t size = out.size;
+    if (sent)
+        memcpy(sent, out.data, size);
+    hf_buffer_free(&out);
+    return sent ? hf_decode_flaw(d, name, at, hf_mem(sent, size)) : HF_NO_MEMORY;
 }
 
 enum hf_status hf_decode_name(struct hf_api_fault *why, const char *what, struct hf_bytes name)
@@ -110,9 +170,13 @@ enum hf_status hf_decode_complete(struct hf_decoding *d)
 {
     for (size_t i = 0; i < d->call->field_count; i++) {
         const struct hf_call_field *field = &d->call->fields[i];
-        if (field->required && !d->got[i].given)
-            return hf_decode_refuse(d->why, "%s: missing, expected %s.", field->name,
-                                    hf_decode_expected(field).text);
+        if (!field->required || d->got[i].given)
+            continue;
+        (void)hf_decode_refuse(d->why, "%s: missing, expected %s.", field->name,
+                               hf_decode_expected(field).text);
+        enum hf_status status = hf_decode_flaw(d, field->name, field->at, hf_mem(NULL, 0));
+        if (status != HF_OK)
+            return status;
     }
     return HF_OK;
 }
@@ -259,15 +323,25 @@ static bool json_read(struct hf_reader *r, enum hf_action action, struct hf_got 
     return true;
 }
 
+static bool text_read(struct hf_reader *r, const struct hf_call_field *field, struct hf_bytes *out)
+{
+    if (!hf_reader_string(r, out))
+        return false;
+    return !field->is_name || out->size == 0 || !memchr(out->data, '\0', out->size) ||
+           hf_reader_fail(r, "expected text without NUL");
+}
+
 enum hf_status hf_decode_field(struct hf_decoding *d, size_t index)
 {
     const struct hf_call_field *field = &d->call->fields[index];
     struct hf_got *got = &d->got[index];
     struct hf_reader *r = &d->r;
+    struct hf_reader_place place;
     bool ok = false;
+    hf_reader_here(r, &place);
     switch (field->type) {
     case HF_TYPE_OF_TIME: /* only queries have times, as text */
-    case HF_TYPE_OF_TEXT: ok = hf_reader_string(r, &got->text); break;
+    case HF_TYPE_OF_TEXT: ok = text_read(r, field, &got->text); break;
     case HF_TYPE_OF_DURATION: ok = duration_read(r, field, &got->ms); break;
     case HF_TYPE_OF_NUMBER: ok = number_read(r, field, &got->number); break;
     case HF_TYPE_OF_FLAG: ok = hf_reader_bool(r, &got->flag); break;
@@ -276,7 +350,8 @@ enum hf_status hf_decode_field(struct hf_decoding *d, size_t index)
     case HF_TYPE_OF_CHOICE: ok = choice_read(r, field, &got->number); break;
     }
     got->given = true;
-    return ok ? HF_OK : hf_decode_failed(d, field->name);
+    got->flawed = !ok;
+    return ok ? HF_OK : hf_decode_flawed(d, field->name, field->at, &place);
 }
 
 /* ---- Storing the values ---- */
@@ -304,18 +379,15 @@ static void value_put(const struct hf_call_field *field, const struct hf_got *go
         *(bool *)((char *)out + field->has) = true;
 }
 
-enum hf_status hf_decode_put(const struct hf_decoding *d, void *out)
+void hf_decode_put(const struct hf_decoding *d, void *out)
 {
-    enum hf_status status = HF_OK;
-    for (size_t i = 0; i < d->call->field_count && status == HF_OK; i++) {
+    for (size_t i = 0; i < d->call->field_count; i++) {
         const struct hf_call_field *field = &d->call->fields[i];
-        if (d->got[i].given && field->becomes)
-            ((struct hf_request *)out)->action = field->becomes;
-        if (!d->got[i].given || !field->at)
+        if (!d->got[i].given || d->got[i].flawed)
             continue;
-        value_put(field, &d->got[i], out);
-        if (field->is_name)
-            status = hf_decode_name(d->why, field->name, d->got[i].text);
+        if (field->becomes)
+            ((struct hf_request *)out)->action = field->becomes;
+        if (field->at)
+            value_put(field, &d->got[i], out);
     }
-    return status;
 }

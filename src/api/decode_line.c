@@ -1,6 +1,7 @@
 /* One line of a bulk request: path, header and body as members of one object. */
 #include "api/decode_part.h"
 #include "base/bytes.h"
+#include "core/action.h"
 
 /* The members of a line besides the fields of its call. */
 struct extra {
@@ -40,16 +41,26 @@ static enum hf_status op_find(struct hf_decoding *d)
     return hf_decode_failed(d, "op");
 }
 
+static uint16_t param_at(const struct hf_decoding *d)
+{
+    return hf_action_of(d->call->action)->row_name;
+}
+
 /* Read a member that is not a field of the call. */
 static enum hf_status extra_read(struct hf_decoding *d, struct hf_bytes name, struct extra *extra)
 {
     struct hf_reader *r = &d->r;
+    struct hf_reader_place place;
     bool ok;
+    hf_reader_here(r, &place);
     if (hf_bytes_equal(name, hf_str("op"))) {
         ok = hf_reader_skip(r);
     } else if (d->param && hf_bytes_equal(name, hf_str(d->param))) {
         extra->has_param = true;
         ok = hf_reader_string(r, &extra->param);
+        d->param_flawed = !ok;
+        if (!ok)
+            return hf_decode_flawed(d, d->param, param_at(d), &place);
     } else if (hf_bytes_equal(name, hf_str("key"))) {
         extra->has_key = true;
         ok = hf_reader_string(r, &extra->key);
@@ -111,8 +122,11 @@ enum hf_status hf_api_decode_line(struct hf_bytes line, struct hf_bytes tenant,
     d.param = d.call->param;
     d.r = (struct hf_reader){ .text = line, .arena = arena };
     status = members_read(&d, &extra);
-    if (status == HF_OK && d.param && !extra.has_param)
-        status = hf_decode_refuse(why, "%s: missing, expected a string.", d.param);
+    if (status == HF_OK && d.param && !extra.has_param) {
+        (void)hf_decode_refuse(why, "%s: missing, expected a string.", d.param);
+        d.param_flawed = true;
+        status = hf_decode_flaw(&d, d.param, param_at(&d), hf_mem(NULL, 0));
+    }
     if (status == HF_OK && d.call->key)
         status = key_put(&d, &extra, out);
     return status == HF_OK ? hf_decode_request(&d, extra.param, out) : status;

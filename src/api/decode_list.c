@@ -67,8 +67,14 @@ static enum hf_status part_read(struct hf_decoding *d, struct hf_bytes name, str
     if (d->got[index].given)
         return hf_decode_refuse(d->why, "%s: it is given twice; give it once.",
                                 d->call->fields[index].name);
-    d->got[index].given = true;
-    return value_read(d, (size_t)index, value);
+    const struct hf_call_field *field = &d->call->fields[index];
+    struct hf_got *got = &d->got[index];
+    got->given = true;
+    status = value_read(d, (size_t)index, value);
+    got->flawed = status != HF_OK;
+    if (status != HF_INVALID_REQUEST || !hf_utf8_valid(value))
+        return status;
+    return hf_decode_flaw_text(d, field->name, field->at, value);
 }
 
 enum hf_status hf_decode_query(struct hf_decoding *d, struct hf_bytes query, size_t count)
@@ -116,10 +122,9 @@ enum hf_status hf_api_decode_list(const struct hf_call *call, const struct hf_ap
         status = hf_decode_query(&d, in->query, call->field_count);
     if (status == HF_OK)
         status = limits_put(&d, out);
-    if (status == HF_OK)
-        status = hf_decode_put(&d, out);
     if (status != HF_OK)
         return status;
+    hf_decode_put(&d, out);
     if (out->all_tenants && !hf_claim_state_is_open(out->claim_state))
         return hf_decode_refuse(why,
                                 "status: the list of all tenants has only claims that are not "

@@ -8,6 +8,7 @@
 /* The received value of one field; all zero if it is missing. */
 struct hf_got {
     bool given;
+    bool flawed;                 /* missing, or not what the field takes: see hf_decode_flaw */
     bool flag;                   /* FLAG */
     uint64_t number;             /* NUMBER; CHOICE: its index; MATCH: the number of steps */
     int64_t ms;                  /* DURATION, TIME */
@@ -21,8 +22,13 @@ struct hf_decoding {
     struct hf_api_fault *why; /* borrowed */
     bool line;                /* a line of a bulk request: op, key and parameter are members too */
     const char *param;        /* name of the path's parameter: "id", "guard", ... */
+    bool param_flawed;        /* it is in `flaws` */
     struct hf_reader r;       /* the body or the line; all decoders share its arena */
     struct hf_got got[HF_CALL_FIELDS_MAX];
+    /* What is wrong with the parameters, of a call with a key. */
+    struct hf_flaw flaws[HF_CALL_FIELDS_MAX + HF_CALL_PARAMS];
+    size_t flaw_count;
+    struct hf_api_fault flaw_why; /* of the first */
 };
 
 /* The key in the Idempotency-Key field, if there is one. */
@@ -33,6 +39,18 @@ enum hf_status hf_decode_refuse(struct hf_api_fault *why, const char *format, ..
     __attribute__((format(printf, 2, 3)));
 /* Set the reason why the reader failed at `what`. HF_INVALID_REQUEST or HF_NO_MEMORY. */
 enum hf_status hf_decode_failed(struct hf_decoding *d, const char *what);
+/* A parameter is missing (`sent` is empty), or the call does not take the JSON that was sent.
+ * d->why says what is wrong. A call with a key remembers it: HF_OK, with a flaw. Others refuse it:
+ * HF_INVALID_REQUEST. at: the offset of the parameter in struct hf_request, or 0. */
+enum hf_status hf_decode_flaw(struct hf_decoding *d, const char *name, uint16_t at,
+                              struct hf_bytes sent);
+/* The same for the value at `place`, which the reader has refused. HF_INVALID_REQUEST too if it is
+ * no JSON; HF_NO_MEMORY. */
+enum hf_status hf_decode_flawed(struct hf_decoding *d, const char *name, uint16_t at,
+                                const struct hf_reader_place *place);
+/* The same for text that was not JSON. */
+enum hf_status hf_decode_flaw_text(struct hf_decoding *d, const char *name, uint16_t at,
+                                   struct hf_bytes text);
 /* Check that a name is UTF-8 without NUL. The core checks its length. */
 enum hf_status hf_decode_name(struct hf_api_fault *why, const char *what, struct hf_bytes name);
 
@@ -53,11 +71,11 @@ enum hf_status hf_decode_field(struct hf_decoding *d, size_t index);
  * there. */
 enum hf_status hf_decode_unknown(struct hf_decoding *d, const char *what, struct hf_bytes name,
                                  size_t count);
-/* Refuse if a required field is missing. */
+/* A required field that is missing is a flaw. */
 enum hf_status hf_decode_complete(struct hf_decoding *d);
 
 /* Store the values in `out`, a request or a query, at the offsets of the fields. */
-enum hf_status hf_decode_put(const struct hf_decoding *d, void *out);
+void hf_decode_put(const struct hf_decoding *d, void *out);
 
 /* Fill the request from d->got and `param`, the path's parameter or the member of a line. `out` has
  * its action and tenant, and its key unless that is the parameter. */

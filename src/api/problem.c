@@ -333,8 +333,7 @@ void hf_api_refusal(struct hf_json *j, enum hf_action action, const struct hf_an
     bool unsettled = answer->status == HF_IN_PROGRESS || answer->status == HF_OUTCOME_UNKNOWN;
     if (detail.size > 0)
         problem.detail = detail;
-    else if (answer->status == HF_REFUSED && answer->kind == HF_RECORD_VALUE &&
-             answer->value.size > 0)
+    else if (answer->kind == HF_RECORD_VALUE && answer->value.size > 0)
         problem.detail = answer->value;
     problem_begin(j, &problem);
     if (unsettled && answer->kind == HF_RECORD_CLAIM)

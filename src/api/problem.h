@@ -38,7 +38,8 @@ struct hf_api_problem hf_api_problem_of(enum hf_action action, enum hf_status st
 void hf_api_problem(struct hf_json *j, const struct hf_api_problem *problem);
 
 /* The problem of an answer that is not HF_OK. detail: in place of the fixed one; empty: that one.
- * HF_REFUSED has the text of the function that refused. A claim that is in progress, or whose
+ * HF_REFUSED has the text of the function that refused, and HF_INVALID_REQUEST that of
+ * hf_request.invalid. A claim that is in progress, or whose
  * outcome is unknown, also has key, fence, begun_at, lease_expires_at and unknown_since; a late
  * confirm that found no unit has "verdict":"refund". */
 void hf_api_refusal(struct hf_json *j, enum hf_action action, const struct hf_answer *answer,

@@ -86,8 +86,8 @@ struct hf_audit_guard_rule {
     enum hf_match match[HF_MATCH_MAX];
     uint32_t match_count;
     bool closed, durable; /* closed: on_unavailable */
-    /* how often its match rule was changed while identities were under guard, which takes force; and
-     * the last time */
+    /* how often its match rule was changed while identities were under guard, which takes force;
+     * and the last time */
     uint64_t forced;
     hf_time forced_at;
 };

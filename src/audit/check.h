@@ -119,8 +119,8 @@ struct hf_audit_effects {
     size_t touched_count;
 };
 
-/* Holds are kept in chunks, so that growing moves none of them; small ones, because a store with few
- * holds has one all the same. */
+/* Holds are kept in chunks, so that growing moves none of them; small ones, because a store with
+ * few holds has one all the same. */
 #define HF_AUDIT_CHUNK 16384
 
 struct hf_audit_state {

@@ -123,10 +123,7 @@ static void print_guard(const struct hf_cli *cli, const struct hf_guard *guard)
 /* A result that came over HTTP may be any JSON. Show it as it was written. */
 static struct hf_bytes result_text(struct hf_bytes stored)
 {
-    const size_t mark = sizeof HF_STORED_JSON - 1;
-    if (stored.size < mark || memcmp(stored.data, HF_STORED_JSON, mark) != 0)
-        return stored;
-    return hf_mem((const char *)stored.data + mark, stored.size - mark);
+    return hf_stored_text(stored);
 }
 
 static const char *claim_state_label(const struct hf_claim *claim)

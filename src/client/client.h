@@ -49,10 +49,10 @@ struct hf_client_call {
 void hf_client_call_free(struct hf_client_call *call);
 
 /* hf_client_encode: make the call for `request`. Knows the actions of the command line: holds,
- * resources, guards, claims, leases, registers. The server knows the tenant by the credential; a tenant whose data is
- * not NULL is sent, for an operator. The payload of a begin must be JSON. request:
- * borrowed, not needed afterwards. call: out, owned. why: out. HF_OK; HF_INVALID_REQUEST if a text
- * is not UTF-8 or the key is not printable ASCII; HF_NO_MEMORY. */
+ * resources, guards, claims, leases, registers. The server knows the tenant by the credential; a
+ * tenant whose data is not NULL is sent, for an operator. The payload of a begin must be JSON.
+ * request: borrowed, not needed afterwards. call: out, owned. why: out. HF_OK; HF_INVALID_REQUEST
+ * if a text is not UTF-8 or the key has a control character; HF_NO_MEMORY. */
 HF_MUST_USE enum hf_status hf_client_encode(const struct hf_request *request,
                                             struct hf_client_call *call, struct hf_error *why);
 /* The same for a page of holds or claims. */

@@ -145,17 +145,17 @@ static void query_fields(struct encoding *e, bool *first, const struct hf_call *
 
 /* ---- Keys ---- */
 
-/* Write the key, or the client's name, as a string of RFC 8941, which preserves quotes and blanks
- * at both ends. what: "key" or "client". */
+/* Write the key, or the client's name, as a string of RFC 8941, which preserves quotes, commas and
+ * blanks at both ends; it may have bytes above 0x7F too. what: "key" or "client". */
 static void key_add(struct encoding *e, const char *what, struct hf_bytes key,
                     struct hf_buffer *out)
 {
     const unsigned char *p = key.data;
     hf_buffer_add_char(out, '"');
     for (size_t i = 0; i < key.size; i++) {
-        if (p[i] < 0x20 || p[i] > 0x7e) {
+        if (p[i] < 0x20 || p[i] == 0x7f) {
             refuse(e,
-                   "the %s is not printable ASCII, so it cannot be sent in an HTTP header. Use "
+                   "the %s has a control character, so it cannot be sent in an HTTP header. Use "
                    "another %s, such as a UUID",
                    what, what);
             return;

@@ -29,7 +29,8 @@ enum hf_digest_type {
     HF_DIGEST_BYTES = 1,  /* struct hf_bytes */
     HF_DIGEST_ID = 2,     /* struct hf_bytes: an id, which means the same in either case */
     HF_DIGEST_NUMBER = 3, /* 64 bits */
-    HF_DIGEST_GIVEN = 4   /* 64 bits, left out of the digest if they are 0 */
+    HF_DIGEST_GIVEN = 4,  /* 64 bits, left out of the digest if they are 0 */
+    HF_DIGEST_VALUE = 5   /* struct hf_bytes: of a value (hf_digest_value) */
 };
 
 /* A member of a request that its key is bound to. Offsets are in struct hf_request. */

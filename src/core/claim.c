@@ -2,6 +2,7 @@
 
 #include "base/bytes.h"
 #include "core/answer.h"
+#include "core/digest.h"
 #include "core/name.h"
 
 #define LEASE_DEFAULT_MS 60000
@@ -173,7 +174,8 @@ static void settle_again(const struct hf_command *cmd, const struct hf_claim *cl
     }
     hf_token_of_claim(claim, &plan->token);
     plan->replayed =
-        settled_state(r) == claim->state && hf_bytes_equal(r->settle.response, claim->response);
+        settled_state(r) == claim->state &&
+        hf_bytes_equal(hf_digest_value(r->settle.response), hf_digest_value(claim->response));
     if (plan->replayed)
         answer_claim(claim, now, HF_OK, plan);
     else

@@ -6,6 +6,26 @@
 #include "core/name.h"
 #include "core/token.h"
 
+/* Some parameters could not be read: only the key counts. */
+static void decide_invalid(const struct hf_invalid *invalid, struct hf_plan *plan)
+{
+    hf_answer_status(plan, HF_INVALID_REQUEST);
+    if (invalid->why.size == 0 || invalid->why.size > HF_WHY_MAX)
+        return;
+    plan->answer.kind = HF_RECORD_VALUE;
+    plan->answer.value = invalid->why;
+}
+
+/* The action's own rule. */
+static void decide_action(const struct hf_action_info *action, const struct hf_view *view,
+                          const struct hf_command *cmd, hf_time now, struct hf_plan *plan)
+{
+    if (cmd->request->invalid)
+        decide_invalid(cmd->request->invalid, plan);
+    else
+        action->decide(view, cmd, now, plan);
+}
+
 /* The key's first call. Its answer is remembered, unless it is a fault: then nothing happened, and
  * the next call with the key is the first. */
 static void decide_keyed(const struct hf_action_info *action, const struct hf_view *view,
@@ -13,7 +33,7 @@ static void decide_keyed(const struct hf_action_info *action, const struct hf_vi
 {
     if (!hf_token_admit(view, cmd, now, plan))
         return;
-    action->decide(view, cmd, now, plan);
+    decide_action(action, view, cmd, now, plan);
     enum hf_status status = plan->answer.status;
     /* Not an ending, and there is no room to remember the refusal. */
     if (cmd->refuse_writes && status != HF_OK)
@@ -36,7 +56,7 @@ void hf_decide(const struct hf_view *view, const struct hf_command *cmd, hf_time
     else if (action->keyed)
         decide_keyed(action, view, cmd, now, plan);
     else
-        action->decide(view, cmd, now, plan);
+        decide_action(action, view, cmd, now, plan);
 }
 
 void hf_decide_sweep(const struct hf_view *view, const struct hf_hold *hold, hf_time now,

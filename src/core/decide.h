@@ -9,9 +9,10 @@
  * remembered refusal (lazy expiry, a client's number). Order of checking: the action is known; the
  * tenant and the key are well-formed (else HF_INVALID_REQUEST, not remembered); the key is new
  * (else the first answer, or HF_TOKEN_COLLISION); the store accepts writes (else
- * HF_STORAGE_FAILURE); then the action's own rules. For HF_APPLY with a new key the plan says `run`
- * and has remember and token set: the shell runs the function, sets the answer and adds the rows,
- * or drops the plan. Pure. */
+ * HF_STORAGE_FAILURE); all parameters could be read (else HF_INVALID_REQUEST, remembered with
+ * request.invalid.why); then the action's own rules. For HF_APPLY with a new key the plan says
+ * `run` and has remember and token set: the shell runs the function, sets the answer and adds the
+ * rows, or drops the plan. Pure. */
 void hf_decide(const struct hf_view *view, const struct hf_command *cmd, hf_time now,
                struct hf_plan *plan);
 

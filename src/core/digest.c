@@ -26,7 +26,7 @@ static void form_add(struct form *f, const void *data, size_t size)
     }
 }
 
-enum field_type { FIELD_BYTES = 1, FIELD_NUMBER = 2 };
+enum field_type { FIELD_BYTES = 1, FIELD_NUMBER = 2, FIELD_FLAW = 4 };
 
 static void form_head(struct form *f, const char *name, enum field_type type, size_t size)
 {
@@ -76,6 +76,9 @@ static void form_field(struct form *f, const struct hf_digest_field *field,
         return;
     switch (field->type) {
     case HF_DIGEST_BYTES: form_bytes(f, field->name, hf_action_bytes(r, field->at)); return;
+    case HF_DIGEST_VALUE:
+        form_bytes(f, field->name, hf_digest_value(hf_action_bytes(r, field->at)));
+        return;
     case HF_DIGEST_ID: form_id(f, field->name, hf_action_bytes(r, field->at)); return;
     case HF_DIGEST_NUMBER:
     case HF_DIGEST_GIVEN:
@@ -83,6 +86,32 @@ static void form_field(struct form *f, const struct hf_digest_field *field,
         if (number != 0 || field->type == HF_DIGEST_NUMBER)
             form_number(f, field->name, number);
         return;
+    }
+}
+
+/* A flaw takes the place of the field with its name. */
+static void form_flaw(struct form *f, const struct hf_flaw *flaw)
+{
+    if (flaw->sent.size == 0)
+        return;
+    form_head(f, flaw->name, FIELD_FLAW, flaw->sent.size);
+    form_add(f, flaw->sent.data, flaw->sent.size);
+}
+
+/* The fields and the flaws, both sorted by name, as one sorted list. */
+static void form_request(struct form *f, const struct hf_digest_field *field,
+                         const struct hf_request *r)
+{
+    size_t flaws = r->invalid ? r->invalid->count : 0, i = 0;
+    while (field->name || i < flaws) {
+        const struct hf_flaw *flaw = i < flaws ? &r->invalid->flaws[i] : NULL;
+        int order = !field->name ? 1 : !flaw ? -1 : strcmp(field->name, flaw->name);
+        if (order < 0)
+            form_field(f, field, r);
+        else
+            form_flaw(f, flaw);
+        i += order >= 0;
+        field += order <= 0;
     }
 }
 
@@ -103,8 +132,7 @@ void hf_digest(const struct hf_request *request, uint8_t out[HF_DIGEST_SIZE])
     struct form f;
     f.used = 0;
     hf_sha256_init(&f.sha);
-    for (; field->name; field++)
-        form_field(&f, field, request);
+    form_request(&f, field, request);
     hf_sha256_add(&f.sha, f.held, f.used);
     hf_sha256_end(&f.sha, out);
 }

@@ -198,21 +198,23 @@ static enum hf_http_parse take_connection(struct hf_http_reader *r, struct hf_by
     return HF_HTTP_DONE;
 }
 
-/* Keep the value. All users of kept values expect ASCII, so that is checked here, once. */
+/* Keep the value. All users of kept values but keys and clients expect ASCII, so that is checked
+ * here, once. */
 static enum hf_http_parse take_kept(struct hf_http_reader *r, unsigned field, struct hf_bytes value)
 {
     const unsigned char *p = value.data;
     uint64_t all = 0;
-    size_t i = 0;
+    bool any = field == HF_FIELD_IDEMPOTENCY_KEY || field == HF_FIELD_CLIENT;
+    size_t i = any ? value.size : 0;
     for (; i + 8 <= value.size; i += 8)
         all |= hf_get64(p + i);
     for (; i < value.size; i++)
         all |= p[i];
     if (all & UINT64_C(0x8080808080808080))
         return hf_http_bad(
-            r, "Authorization, Idempotency-Key, Holdfast-Client, Holdfast-Sequence, Content-Type, "
-               "Content-Encoding, Accept, Origin and Sec-Fetch-Site must be ASCII. Correct it; "
-               "encode a key with other bytes as hexadecimal or base64.");
+            r,
+            "Authorization, Holdfast-Sequence, Content-Type, Content-Encoding, Accept, Origin and "
+            "Sec-Fetch-Site must be ASCII. Correct it.");
     if (field == HF_FIELD_HOST && !host_valid(value))
         return hf_http_bad(r, "Host must be a name or an address, with or without a port. Correct "
                               "it.");

@@ -167,8 +167,8 @@ struct hf_http_stats {
     uint64_t group_refused;  /* connections refused because their group was full */
 };
 
-/* Is this an address to listen on, and is it loopback? Nothing is bound. listen: borrowed. HF_OK, or
- * HF_INVALID_REQUEST with `why`. */
+/* Is this an address to listen on, and is it loopback? Nothing is bound. listen: borrowed. HF_OK,
+ * or HF_INVALID_REQUEST with `why`. */
 HF_MUST_USE enum hf_status hf_http_listen_check(const char *listen, bool *loopback,
                                                 struct hf_error *why);
 
@@ -190,8 +190,9 @@ enum hf_status hf_http_start(struct hf_http_server *server, struct hf_error *why
  * - The last answer of each connection has "Connection: close". Its write side is then shut down,
  *   and it is read, without use, until the client closes too: closing at once could reset it, and
  *   the reset could destroy the answer.
- * - An idle connection is kept for stop_idle_ms, because a request may be on its way. Then its write
- *   side is shut down too. A request that has begun to arrive has stop_part_ms: then it gets 408.
+ * - An idle connection is kept for stop_idle_ms, because a request may be on its way. Then its
+ *   write side is shut down too. A request that has begun to arrive has stop_part_ms: then it gets
+ *   408.
  * At most `wait_ms`: what is then still open is closed. Returns when all threads have ended. */
 void hf_http_stop(struct hf_http_server *server, unsigned wait_ms);
 void hf_http_free(struct hf_http_server *server);

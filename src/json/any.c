@@ -21,6 +21,27 @@ void hf_reader_aside_end(struct hf_reader *r, struct hf_reader_aside *a)
     hf_arena_free(&a->own);
 }
 
+/* ---- Reading again ---- */
+
+void hf_reader_here(const struct hf_reader *r, struct hf_reader_place *place)
+{
+    *place = (struct hf_reader_place){ .at = r->at,
+                                       .name_count = r->name_count,
+                                       .name_base = r->name_base,
+                                       .depth = r->depth,
+                                       .first = r->first };
+}
+
+void hf_reader_back(struct hf_reader *r, const struct hf_reader_place *place)
+{
+    r->at = place->at;
+    r->name_count = place->name_count;
+    r->name_base = place->name_base;
+    r->depth = place->depth;
+    r->first = place->first;
+    r->failed = r->no_memory = false;
+}
+
 /* ---- Skipping ---- */
 
 static bool skip(struct hf_reader *r)

@@ -80,6 +80,16 @@ bool hf_reader_skip(struct hf_reader *r);
 /* True if nothing but white space is left. */
 bool hf_reader_end(struct hf_reader *r);
 
+/* A place before a value, to read it once more in another way. */
+struct hf_reader_place { /* private */
+    size_t at, name_count, name_base;
+    unsigned depth;
+    bool first;
+};
+void hf_reader_here(const struct hf_reader *r, struct hf_reader_place *place);
+/* Go back to the place. An error since then is forgotten. */
+void hf_reader_back(struct hf_reader *r, const struct hf_reader_place *place);
+
 /* Fail, because the value at `at` (already read, or next) is not what the caller expects: "expected
  * <expected>, got <value>". Always false. */
 bool hf_reader_refuse(struct hf_reader *r, size_t at, const char *expected);

@@ -285,9 +285,13 @@ static void shared_parameters_add(struct hf_json *j)
         j, "Idempotency-Key", false,
         "Required, unless Holdfast-Client and Holdfast-Sequence are sent instead. The same for "
         "every attempt at one request, new for every new request. Plain or in quotes (a string of "
-        "RFC 8941); both are the same key. At most 256 bytes, unless the server is configured "
-        "otherwise. Calls without this parameter ignore the field; but a claim's key is in its "
-        "body or path, and a field with another key is refused.");
+        "RFC 8941); both are the same key. Bytes above 0x7F are allowed, and keys are compared "
+        "byte "
+        "by byte. A key with a comma must be in quotes, because a proxy may have merged two "
+        "headers. At most 256 bytes, unless the server is configured otherwise. A request that can "
+        "be read is remembered with its refusal, also if a member is missing or has the wrong "
+        "type. Calls without this parameter ignore the field; but a claim's key is in its body or "
+        "path, and a field with another key is refused.");
     shared_parameter_add(
         j, "Holdfast-Client", false,
         "In place of Idempotency-Key, together with Holdfast-Sequence: the name of a client that "

@@ -495,6 +495,65 @@ static void a_malformed_token_is_refused_before_all_else_and_not_remembered(void
     assert_true(k->got.replayed);
 }
 
+/* A front end could not read all of the parameters: the refusal and its reason are remembered, in a
+ * key or a number, over a restart, and in the audit's eyes they are like every other. */
+static void what_could_not_be_read_is_remembered_with_its_reason(void **state)
+{
+    (void)state;
+    static const struct hf_flaw sent = { "resource", { "7", 1 } }, none = { "resource", { "", 0 } };
+    char why[HF_WHY_MAX + 1];
+    memset(why, 'w', sizeof why);
+    const struct hf_invalid seven = { &sent, 1, hf_str("resource: expected text, got 7") },
+                            missing = { &none, 1, hf_mem(why, HF_WHY_MAX) },
+                            wordy = { &none, 1, hf_mem(why, sizeof why) };
+    struct hf_request r = { .action = HF_PLACE_HOLD, .key = hf_str("k"), .invalid = &seven };
+    r.place_hold.requester = hf_str("guest");
+    r.place_hold.duration_ms = HOUR;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(kit_do(k, r), HF_INVALID_REQUEST);
+        assert_int_equal(k->got.replayed, i > 0);
+        assert_int_equal(k->got.answer.kind, HF_RECORD_VALUE);
+        assert_true(kit_is(k->got.answer.value, "resource: expected text, got 7"));
+        if (i == 1)
+            kit_reopen(k);
+    }
+    assert_int_equal(kit_do(k, (struct hf_request){ .action = HF_GET_TOKEN, .key = r.key }), HF_OK);
+    assert_int_equal(k->got.token.status, HF_INVALID_REQUEST);
+    assert_true(kit_is(k->got.answer.value, "resource: expected text, got 7"));
+    r.invalid = &missing;
+    assert_int_equal(kit_do(k, r), HF_TOKEN_COLLISION);
+    r.key = hf_str("");
+    assert_int_equal(kit_do(k, r), HF_INVALID_REQUEST);
+    assert_int_equal(k->got.token.expires_at, 0);
+    r.client = hf_str("client");
+    r.sequence = 1;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(kit_do(k, r), HF_INVALID_REQUEST);
+        assert_int_equal(k->got.replayed, i);
+        assert_int_equal(k->got.answer.value.size, HF_WHY_MAX);
+    }
+    r.client = hf_str("");
+    r.sequence = 0;
+    r.key = hf_str("l");
+    r.invalid = &wordy;
+    assert_int_equal(kit_do(k, r), HF_INVALID_REQUEST);
+    assert_int_equal(k->got.answer.kind, HF_NO_RECORD);
+    static const enum hf_action actions[] = { HF_CONFIRM, HF_CONFIRM_LATE, HF_REVERSE,
+                                              HF_GRANT,   HF_WRITE,        HF_DELETE_REGISTER,
+                                              HF_APPLY,   HF_DELETE_LEASE };
+    for (size_t i = 0; i < 2 * sizeof actions / sizeof *actions; i++) {
+        struct hf_request other = { .action = actions[i / 2], .invalid = &missing };
+        char key[8];
+        snprintf(key, sizeof key, "a%zu", i / 2);
+        other.key = hf_str(key);
+        assert_int_equal(kit_do(k, other), HF_INVALID_REQUEST);
+        assert_int_equal(k->got.replayed, i % 2);
+    }
+    assert_int_equal(kit_do(k, (struct hf_request){ .action = HF_CHECK, .invalid = &missing }),
+                     HF_INVALID_REQUEST);
+    assert_int_equal(holds(), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -513,6 +572,7 @@ int main(void)
         TEST(token_reuse_for_another_operation_is_a_collision),
         TEST(a_token_used_again_after_its_window_is_found_by_its_newest_use),
         TEST(a_malformed_token_is_refused_before_all_else_and_not_remembered),
+        TEST(what_could_not_be_read_is_remembered_with_its_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -413,6 +413,12 @@ static void try_bytes(const char *before, const char *after, bool (*right)(unsig
 
 #define LINE "GET / HTTP/1.1\r\nHost: h\r\n"
 
+/* A key and a client's name may have bytes above 0x7F. */
+static bool bytes_too(const char *field)
+{
+    return strcmp(field, "Idempotency-Key") == 0 || strcmp(field, "Holdfast-Client") == 0;
+}
+
 static void every_byte(void **state)
 {
     (void)state;
@@ -429,7 +435,7 @@ static void every_byte(void **state)
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         for (int pad = 0; pad <= 17; pad++) {
             snprintf(before, sizeof before, LINE "%s: %.*s", kept[i], pad, "abcdefghijklmnopq");
-            try_bytes(before, "z\r\n\r\n", ascii_value);
+            try_bytes(before, "z\r\n\r\n", bytes_too(kept[i]) ? any_value : ascii_value);
         }
     /* Every place in the eight bytes that are looked at together, with and without a tab before
      * it. */

@@ -246,6 +246,8 @@ static void test_overdue_holds_are_expired_on_the_way(void **state)
         count("SELECT get_byte(entry, 11) FROM holdfast.journal ORDER BY number DESC LIMIT 1"), 3);
 }
 
+static void digest_is(const char *key, const struct hf_request *request);
+
 static void test_fences_of_holds(void **state)
 {
     (void)state;
@@ -257,11 +259,52 @@ static void test_fences_of_holds(void **state)
     EXPECT(c, "ok", false, "place_hold", "5", "room", "guest", "1 hour", "18446744073709551615");
     EXPECT(c, "ok", true, "place_hold", "5", "room", "guest", "1 hour", "18446744073709551615");
     IS(c, "18446744073709551615", "fence", "get_resource", "room");
-    functions_fails(
-        c, "22023",
-        "SELECT holdfast.place_hold('6', 'room', 'guest', '1 hour', 18446744073709551616)");
-    functions_fails(c, "22023", "SELECT holdfast.place_hold('6', 'room', 'guest', '1 hour', -1)");
-    functions_fails(c, "22023", "SELECT holdfast.place_hold('6', 'room', 'guest', '1 hour', 1.5)");
+    static const char *const none[] = { "18446744073709551616", "-1", "1.5", "NaN", "1e30" };
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        char key[8];
+        snprintf(key, sizeof key, "f%zu", i);
+        EXPECT(c, "invalid-request", false, "place_hold", key, "room", "guest", "1 hour", none[i]);
+        EXPECT(c, "invalid-request", true, "place_hold", key, "room", "guest", "1 hour", none[i]);
+        EXPECT(c, "token-collision", false, "place_hold", key, "room", "guest", "1 hour", "7");
+        EXPECT(c, "token-collision", false, "place_hold", key, "room", "guest", "1 hour");
+    }
+}
+
+/* What a call needs and does not have is remembered, like every other refusal. */
+static void test_missing_arguments_are_remembered(void **state)
+{
+    (void)state;
+    struct hf_flaw missing[] = { { "requester", { 0 } }, { "resource", { 0 } } };
+    struct hf_invalid invalid = { missing, 1, hf_str("") };
+    struct hf_request r = { .action = HF_PLACE_HOLD, .invalid = &invalid };
+    r.place_hold.resource = hf_str("room");
+    r.place_hold.duration_ms = 60000;
+    for (int i = 0; i < 2; i++)
+        EXPECT(c, "invalid-request", i == 1, "place_hold", "m1", "room", NULL, "1 minute");
+    digest_is("m1", &r);
+    EXPECT(c, "token-collision", false, "place_hold", "m1", "room", "", "1 minute");
+    EXPECT(c, "token-collision", false, "place_hold", "m1", "room", "guest", "1 minute");
+    EXPECT(c, "invalid-request", false, "place_hold", "m2", "room", "guest", NULL);
+    EXPECT(c, "invalid-request", false, "place_hold", "m3", NULL, NULL, NULL);
+    EXPECT(c, "invalid-request", true, "place_hold", "m3", NULL, NULL, NULL);
+    EXPECT(c, "invalid-request", false, "place_hold", "m4", "room", "guest", "178000000 years");
+    for (int i = 0; i < 2; i++) {
+        EXPECT(c, "invalid-request", i == 1, "confirm", "m5", NULL);
+        EXPECT(c, "invalid-request", i == 1, "reverse", "m6", NULL);
+        EXPECT(c, "invalid-request", i == 1, "confirm", "m7", "x", "", "later");
+        EXPECT(c, "invalid-request", i == 1, "grant_lease", "m8", "n", NULL, "1 hour");
+        EXPECT(c, "invalid-request", i == 1, "write", "m9", NULL, "value");
+        EXPECT(c, "invalid-request", i == 1, "write", "m10", "n", "value", "-1");
+        EXPECT(c, "invalid-request", i == 1, "write", "m11", "n", "value", NULL, "-1");
+    }
+    EXPECT(c, "token-collision", false, "confirm", "m7", "x", "", "sooner");
+    EXPECT(c, "token-collision", false, "confirm", "m7", "x");
+    functions_run(c, "DO $$ BEGIN FOR i IN 0..1 LOOP ASSERT (SELECT status = 'invalid-request' AND "
+                     "replayed = (i = 1) FROM holdfast.write('m12', 'n', NULL::bytea)); END LOOP; "
+                     "END $$");
+    assert_int_equal(count("SELECT count(*) FROM holdfast.resource"), 0);
+    assert_int_equal(count("SELECT count(*) FROM holdfast.register"), 0);
+    functions_check_journal(c);
 }
 
 static void test_strict_registry(void **state)
@@ -747,6 +790,7 @@ int main(void)
         TEST(test_confirm_and_the_rest),
         TEST(test_overdue_holds_are_expired_on_the_way),
         TEST(test_fences_of_holds),
+        TEST(test_missing_arguments_are_remembered),
         TEST(test_strict_registry),
         TEST(test_resources),
         TEST(test_keys_are_free_again),

@@ -261,6 +261,7 @@ static void anything_stored_is_read(void **state)
         struct hf_bytes stored;
         const char *wanted;
     } cases[] = {
+#define HEAD "\0j................................"
 #define BYTES(literal) { literal, sizeof(literal) - 1 }
         { BYTES(""), "\"\"" },
         { BYTES("text \\x41 {\"a\":1}"), "\"text \\\\x41 {\\\"a\\\":1}\"" },
@@ -270,10 +271,16 @@ static void anything_stored_is_read(void **state)
         { BYTES("\0"), "{\"base64\":\"AA==\"}" },
         { BYTES("a\0b"), "{\"base64\":\"YQBi\"}" },
         { BYTES("\0j"), "{\"base64\":\"AGo=\"}" },
-        { BYTES("\0jhello"), "{\"base64\":\"AGpoZWxsbw==\"}" },
-        { BYTES("\0j\"\\u0000\""), "{\"base64\":\"AGoiXHUwMDAwIg==\"}" },
-        { BYTES("\0j1e999999"), "{\"base64\":\"AGoxZTk5OTk5OQ==\"}" },
-        { BYTES("\0j\"\xff\""), "{\"base64\":\"AGoi/yI=\"}" },
+        { BYTES("\0j{}"), "{\"base64\":\"AGp7fQ==\"}" },
+        { BYTES(HEAD), "{\"base64\":\"AGouLi4uLi4uLi4uLi4uLi4uLi4uLi4uLi4uLi4uLi4uLg==\"}" },
+        { BYTES(HEAD "hello"),
+          "{\"base64\":\"AGouLi4uLi4uLi4uLi4uLi4uLi4uLi4uLi4uLi4uLi4uLmhlbGxv\"}" },
+        { BYTES(HEAD "\"\\u0000\""),
+          "{\"base64\":\"AGouLi4uLi4uLi4uLi4uLi4uLi4uLi4uLi4uLi4uLi4uLiJcdTAwMDAi\"}" },
+        { BYTES(HEAD "1e999999"),
+          "{\"base64\":\"AGouLi4uLi4uLi4uLi4uLi4uLi4uLi4uLi4uLi4uLi4uLjFlOTk5OTk5\"}" },
+        { BYTES(HEAD "\"\xff\""),
+          "{\"base64\":\"AGouLi4uLi4uLi4uLi4uLi4uLi4uLi4uLi4uLi4uLi4uLiL/Ig==\"}" },
 #undef BYTES
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -284,7 +291,9 @@ static void anything_stored_is_read(void **state)
     assert_int_equal(
         postgres_number(
             &p, "SELECT (decode(holdfast.as_json(x) ->> 'base64', 'base64') = x)::integer FROM "
-                "(SELECT '\\x006a'::bytea || convert_to(repeat('[', 200000), 'UTF8') AS x) deep"),
+                "(SELECT '\\x006a'::bytea || sha256('') || convert_to(repeat('[', 200000), 'UTF8') "
+                "AS x) "
+                "deep"),
         1);
 }
 
@@ -410,7 +419,7 @@ static void random_json_goes_round(void **state)
         b.data[test_below(&seed, b.size)] = (unsigned char)test_random(&seed);
         const char *values_of[] = { (const char *)b.data };
         PGresult *row = PQexecParams(
-            c, "SELECT holdfast.as_json('\\x006a' || $1), holdfast.as_json($1)", 1,
+            c, "SELECT holdfast.as_json('\\x006a' || sha256($1) || $1), holdfast.as_json($1)", 1,
             (const Oid[]){ 17 }, values_of, (const int[]){ (int)b.size }, (const int[]){ 1 }, 0);
         assert_int_equal(PQresultStatus(row), PGRES_TUPLES_OK);
         assert_true(!PQgetisnull(row, 0, 0) && !PQgetisnull(row, 0, 1));
@@ -557,6 +566,49 @@ static void sql_reads_what_a_server_stored(void **state)
     }
 }
 
+/* What cannot be read is the same request on both sides, and the answer to both is the first. */
+static void flaws_are_the_same_request(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key, *path, *body, *call;
+    } cases[] = {
+        { "f1", "POST /v1/holds", "{\"resource\":\"r\",\"duration\":\"1m\"}",
+          "place_hold($1, 'r', NULL, '1 minute')" },
+        { "f2", "POST /v1/holds", "{}", "place_hold($1, NULL, NULL, NULL)" },
+        { "f3", "POST /v1/holds",
+          "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":1,\"fence\":-7.50}",
+          "place_hold($1, 'r', 'q', '1 second', -7.5)" },
+        { "f4", "POST /v1/holds/AB/confirm", "{\"late\":\"l\\u0061ter\"}",
+          "confirm($1, 'ab', '', 'later')" },
+        { "f5", "POST /v1/leases/l", "{\"ttl\":\"1h\"}", "grant_lease($1, 'l', NULL, '1 hour')" },
+        { "f6", "PUT /v1/registers/r", "{}", "write($1, 'r', NULL::bytea)" },
+        { "f7", "PUT /v1/registers/r", "{\"value\":\"v\",\"if_version\":-1}",
+          "write($1, 'r', 'v'::bytea, 0, -1)" },
+        { "f8", "PUT /v1/registers/r", "{\"value\":{\"b\":1.0,\"a\":2},\"fence\":1.5}",
+          "write($1, 'r', holdfast.json('{\"a\":2,\"b\":1}'), 1.5)" },
+    };
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+        const char *key = cases[i / 2].key;
+        char statement[200], own[8];
+        bool sql_first = i % 2;
+        snprintf(own, sizeof own, "%s%s", key, sql_first ? "s" : "h");
+        snprintf(statement, sizeof statement,
+                 "SELECT status = 'invalid-request', replayed = ($2 = 'again'), $3 = '' FROM "
+                 "holdfast.%s",
+                 cases[i / 2].call);
+        if (sql_first)
+            sql_true(statement, own, "", "");
+        int status = talk(&t, cases[i / 2].path, own, cases[i / 2].body);
+        if (status != 400)
+            fail_msg("%s: %s", own, t.got.body);
+        if (sql_first)
+            talk_replayed(&t);
+        else
+            sql_true(statement, own, "again", "");
+    }
+}
+
 /* The text that begin takes in SQL is a fingerprint over HTTP, and JSON of it is a payload. */
 static void payload_and_fingerprint(void **state)
 {
@@ -599,7 +651,9 @@ static void a_payment_through_a_server_was_made_before(void **state)
         { "\"C9\"", "\"C9\"" },
         { "null", "null" },
         { "\"\"", "\"\"" },
-        { "[\"it's \\u0000\"]", "{\"base64\": \"AGpbIml0J3MgXHUwMDAwIl0=\"}" },
+        { "[\"it's \\u0000\"]",
+          "{\"base64\": "
+          "\"AGqMyoauz41IP4r5h4Ys5YH5o0CmkL4VGGvfX2OAAsmJEFsiaXQncyBcdTAwMDAiXQ==\"}" },
     };
     char *roles = functions_file("src/store/postgres/schema/roles.sql");
     functions_run(c, roles);
@@ -633,6 +687,7 @@ int main(void)
         cmocka_unit_test(random_json_goes_round),
         cmocka_unit_test(a_server_shows_what_sql_stored),
         cmocka_unit_test(sql_reads_what_a_server_stored),
+        cmocka_unit_test(flaws_are_the_same_request),
         cmocka_unit_test(payload_and_fingerprint),
         cmocka_unit_test(a_payment_through_a_server_was_made_before),
     };

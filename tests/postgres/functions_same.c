@@ -206,6 +206,13 @@ static void choose_place(struct pair *w, struct step *s)
     argue(s, s->other);
     argue_ms(s, s->r.place_hold.duration_ms);
     argue_number(s, s->r.place_hold.fence);
+    if (below(w, 16) == 0) {
+        static const struct hf_flaw missing = { "requester", { NULL, 0 } };
+        static const struct hf_invalid invalid = { &missing, 1, { NULL, 0 } };
+        s->r.invalid = &invalid;
+        s->r.place_hold.requester = hf_mem(NULL, 0);
+        s->arguments[2] = NULL; /* behind the key and the resource */
+    }
 }
 
 static void argue_late(struct step *s)
@@ -272,6 +279,10 @@ static void choose_set_guard(struct pair *w, struct step *s)
     argue_ms(s, s->r.set_guard.window_ms);
     argue(s, rules[n].text);
     argue(s, s->r.set_guard.on_unavailable == HF_FAIL_CLOSED ? "closed" : "open");
+    s->r.set_guard.force = below(w, 2);
+    argue(s, "t");
+    argue(s, "");
+    argue(s, s->r.set_guard.force ? "t" : "f");
 }
 
 static void choose_ask(struct pair *w, struct step *s)

@@ -415,7 +415,9 @@ static void nothing_shows_the_password(struct talk *t)
         const struct hf_call *call = &hf_calls[i];
         if (call->method != HF_HTTP_GET || strchr(call->path, '{'))
             continue;
-        if (talkf(t, NULL, NULL, "GET %s", call->path) != 200)
+        int want = strcmp(call->path, "/v1/tokens") == 0 ? 404 : 200; /* it has no such number */
+        const char *query = want == 404 ? "?client=till&sequence=1" : "";
+        if (talkf(t, NULL, NULL, "GET %s%s", call->path, query) != want)
             fail_msg("GET %s: %d %s", call->path, t->got.status, t->got.body);
         holds_no_secret(t->got.body, call->path);
         holds_no_secret(t->got.head, call->path);

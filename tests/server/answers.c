@@ -130,11 +130,16 @@ static void a_header_that_contradicts_the_claim_is_refused(void **state)
 static void a_refusal_is_remembered_if_the_request_can_be_read(void **state)
 {
     (void)state;
-    static const char *const read[] = { "0", "-5", "\"-5m\"", "-0.5", "\"3651d\"", "999999999999" };
-    static const char *const not_read[] = {
-        "1.5e3", "\"soon\"", "true", "10000000000000000", "\"9223372036854775808ms\"",
-        "-1e1",  "0.0001"
-    };
+    static const char *const read[] = { "0",       "-5",
+                                        "\"-5m\"", "-0.5",
+                                        "null",    "\"3651d\"",
+                                        "1.5e3",   "999999999999",
+                                        "true",    "\"soon\"",
+                                        "[]",      "10000000000000000",
+                                        "-1e1",    "\"9223372036854775808ms\"",
+                                        "0.0001" };
+    static const char *const not_read[] = { "", "01", "\"\\ud800\"", "1,\"duration\":1",
+                                            "1,\"colour\":1" };
     char body[200], key[32];
     for (size_t i = 0; i < sizeof read / sizeof *read; i++) {
         snprintf(key, sizeof key, "read-%zu", i);

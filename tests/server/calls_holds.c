@@ -75,29 +75,41 @@ static void a_full_resource_refuses_and_the_refusal_is_remembered(void **state)
     assert_int_equal(talk(&t, "POST /v1/holds", "k4", body), 201);
 }
 
-static void what_is_against_a_rule_is_remembered_and_what_is_malformed_is_not(void **state)
+static void what_can_be_read_is_remembered_and_what_is_malformed_is_not(void **state)
 {
     (void)state;
-    /* A duration of nothing is well-formed JSON: the key is bound to the refusal. */
-    assert_int_equal(talk_twice(&t, "POST /v1/holds", "k1",
-                                "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"0s\"}"),
-                     400);
-    talk_refused(&t, 400, "invalid-request");
-    static const char *const malformed[] = {
-        "",
-        "{",
-        "[]",
+    static const char *const readable[] = {
         "{}",
         "{\"resource\":\"r\",\"requester\":\"q\"}",
-        "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"1h\",\"colour\":\"red\"}",
-        "{\"resource\":\"r\",\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"1h\"}",
+        "{\"resource\":null,\"requester\":\"q\",\"duration\":\"1h\"}",
         "{\"resource\":7,\"requester\":\"q\",\"duration\":\"1h\"}",
+        "{\"resource\":\"\",\"requester\":\"q\",\"duration\":\"1h\"}",
+        "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"0s\"}",
         "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"soon\"}",
         "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"-\"}",
         "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":10000000000000000}",
         "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"1h\",\"fence\":\"7\"}",
         "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"1h\",\"fence\":-7}",
         "{\"resource\":\"\\u0000\",\"requester\":\"q\",\"duration\":\"1h\"}",
+    };
+    enum { READABLE = sizeof readable / sizeof *readable };
+    for (size_t i = 0; i < READABLE; i++) {
+        char key[16], path[64];
+        snprintf(key, sizeof key, "r%zu", i);
+        assert_int_equal(talk_twice(&t, "POST /v1/holds", key, readable[i]), 400);
+        talk_refused(&t, 400, "invalid-request");
+        snprintf(path, sizeof path, "GET /v1/tokens/%s", key);
+        assert_int_equal(talk(&t, path, NULL, NULL), 200);
+        assert_string_equal(reply_text(&t.got, "action"), "place_hold");
+        assert_int_equal(talk(&t, "POST /v1/holds", key, readable[(i + 1) % READABLE]), 422);
+        talk_refused(&t, 422, "token-collision");
+    }
+    static const char *const malformed[] = {
+        "",
+        "{",
+        "[]",
+        "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"1h\",\"colour\":\"red\"}",
+        "{\"resource\":\"r\",\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"1h\"}",
         "{\"resource\":\"\xff\",\"requester\":\"q\",\"duration\":\"1h\"}",
         "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"1h\"} {}",
         "{\"resource\":\"r\",\"requester\":\"q\",\"duration\":\"1h\",}",
@@ -108,6 +120,56 @@ static void what_is_against_a_rule_is_remembered_and_what_is_malformed_is_not(vo
         talk_unkeyed(&t);
     }
     held("k2", "r", "q");
+}
+
+/* Members in another order, white space, 1 for 1.0: the first answer, byte for byte. */
+static void a_flawed_request_in_other_words_is_the_same_one(void **state)
+{
+    (void)state;
+    assert_int_equal(talk(&t, "POST /v1/holds", "k", "{\"resource\":[1.0],\"duration\":\"1m\"}"),
+                     400);
+    talk_first(&t);
+    char body[1024];
+    snprintf(body, sizeof body, "%s", t.got.body);
+    assert_int_equal(
+        talk(&t, "POST /v1/holds", "\"k\"", "{ \"duration\": 60, \"resource\": [ 1 ] }"), 400);
+    talk_replayed(&t);
+    assert_string_equal(t.got.body, body);
+    assert_int_equal(talk(&t, "POST /v1/holds", "k", "{\"resource\":[2],\"duration\":60}"), 422);
+}
+
+/* Every call that needs a key. */
+static void flawed_requests_of_every_kind_are_remembered(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *call, *body, *line;
+    } calls[] = {
+        { "POST /v1/holds", "{\"resource\":7}", "\"op\":\"place_hold\",\"resource\":7" },
+        { "POST /v1/holds/x/confirm", "{\"late\":7}",
+          "\"op\":\"confirm\",\"id\":\"x\",\"late\":7" },
+        { "POST /v1/leases/n", "{\"holder\":null,\"ttl\":\"1m\"}", NULL },
+        { "PUT /v1/registers/n", "{\"fence\":[]}", "\"op\":\"write\",\"name\":\"n\",\"fence\":[]" },
+        { "PUT /v1/registers/a%00b", "{\"value\":1}",
+          "\"op\":\"write\",\"name\":\"a\\u0000b\",\"value\":1" },
+        { "DELETE /v1/registers/n?fence=x", NULL,
+          "\"op\":\"delete_register\",\"name\":\"n\",\"fence\":\"x\"" },
+        { "DELETE /v1/leases/n?fence=-1", NULL,
+          "\"op\":\"delete_lease\",\"name\":\"n\",\"fence\":\"-1\"" },
+    };
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        char key[16], line[200], detail[300];
+        snprintf(key, sizeof key, "k%zu", i);
+        assert_int_equal(talk_twice(&t, calls[i].call, key, calls[i].body), 400);
+        talk_refused(&t, 400, "invalid-request");
+        snprintf(detail, sizeof detail, "%s", reply_text(&t.got, "detail"));
+        if (!calls[i].line)
+            continue;
+        snprintf(line, sizeof line, "{%s,\"key\":\"%s\"}", calls[i].line, key);
+        assert_int_equal(talk(&t, "POST /v1/batch", NULL, line), 200);
+        assert_non_null(strstr(t.got.body, "{\"status\":400,\"replayed\":true,"));
+        assert_non_null(strstr(t.got.body, detail));
+    }
 }
 
 static void names_have_1_to_1024_bytes(void **state)
@@ -603,7 +665,9 @@ int main(void)
         CALLS_TEST(a_hold_is_placed_once_a_key),
         CALLS_TEST(durations_are_texts_or_seconds),
         CALLS_TEST(a_full_resource_refuses_and_the_refusal_is_remembered),
-        CALLS_TEST(what_is_against_a_rule_is_remembered_and_what_is_malformed_is_not),
+        CALLS_TEST(what_can_be_read_is_remembered_and_what_is_malformed_is_not),
+        CALLS_TEST(a_flawed_request_in_other_words_is_the_same_one),
+        CALLS_TEST(flawed_requests_of_every_kind_are_remembered),
         CALLS_TEST(names_have_1_to_1024_bytes),
         CALLS_TEST(a_hold_with_a_fence_fences_older_ones_off),
         CALLS_TEST(each_end_answers_with_the_hold),

@@ -45,11 +45,42 @@ static void bare_and_quoted_name_the_same_key(void **state)
     assert_int_equal(holds(), 2);
 }
 
+/* A key is bytes, and only in quotes it may have a comma: else two headers may have been merged. */
+static void a_key_has_any_bytes_and_commas_in_quotes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key, *again, *path;
+    } keys[] = {
+        { "caf\xc3\xa9", "\"caf\xc3\xa9\"", "GET /v1/tokens/caf%C3%A9" },
+        { "caf\xe9", "\"caf\xe9\"", "GET /v1/tokens/caf%E9" },
+        { "\xff\x80", "\"\xff\x80\"", "GET /v1/tokens/%FF%80" },
+        { "cafe\xcc\x81", "\"cafe\xcc\x81\"", "GET /v1/tokens/cafe%CC%81" },
+        { "\"a,b\"", "\"a,b\"", "GET /v1/tokens/a,b" },
+        { "\"a, \\\"b\\\"\"", "\"a, \\\"b\\\"\"", "GET /v1/tokens/a%2C%20%22b%22" },
+    };
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        char body[100];
+        snprintf(body, sizeof body,
+                 "{\"resource\":\"r%zu\",\"requester\":\"q\",\"duration\":\"1h\"}", i);
+        assert_int_equal(talk(&t, "POST /v1/holds", keys[i].key, body), 201);
+        talk_first(&t);
+        assert_int_equal(talk(&t, "POST /v1/holds", keys[i].again, body), 201);
+        talk_replayed(&t);
+        assert_int_equal(talk(&t, keys[i].path, NULL, NULL), 200);
+    }
+    assert_int_equal(talk(&t, "POST /v1/holds", "one,two", PLACE), 400);
+    assert_non_null(strstr(reply_text(&t.got, "detail"), "a proxy may have merged two headers"));
+    talk_unkeyed(&t);
+    assert_int_equal(holds(), (int)(sizeof keys / sizeof *keys));
+}
+
 static void a_key_is_there_once_and_in_one_piece(void **state)
 {
     (void)state;
-    static const char *const broken[] = { "\"abc",        "\"a\"b\"", "\"a\\n\"", "\"abc\";a=1",
-                                          "\"a\", \"b\"", "\"a\\\"",  "\"" };
+    static const char *const broken[] = { "\"abc",        "\"a\"b\"", "\"a\\n\"",   "\"abc\";a=1",
+                                          "\"a\", \"b\"", "\"a\\\"",  "\"",         "a,b",
+                                          "a, b",         ",",        "one,\"two\"" };
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
         talk(&t, "POST /v1/holds", broken[i], PLACE);
         talk_refused(&t, 400, "invalid-request");
@@ -708,6 +739,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CALLS_TEST(bare_and_quoted_name_the_same_key),
+        CALLS_TEST(a_key_has_any_bytes_and_commas_in_quotes),
         CALLS_TEST(a_key_is_there_once_and_in_one_piece),
         CALLS_TEST(a_call_that_needs_no_key_ignores_it_unless_it_is_broken),
         CALLS_TEST(a_key_has_1_to_256_bytes_unless_configured),

@@ -215,7 +215,7 @@ static void deletion_frees_memory(void **state)
     assert_int_equal(talk(who, "GET /v1/registers/r0", NULL, NULL), 404);
     assert_int_equal(talk(who, "PUT /v1/registers/new", "new", "{\"value\":1}"), 200);
     assert_int_equal(talk(who, "DELETE /v1/registers/new?if_version=7", "d", NULL), 412);
-    assert_int_equal(talk(who, "DELETE /v1/registers/new?fence=x", "d", NULL), 400);
+    assert_int_equal(talk(who, "DELETE /v1/registers/new?fence=x", "dx", NULL), 400);
     talk(who, "DELETE /v1/leases/leader", "dl", NULL);
     talk_refused(who, 409, "lease-held");
     assert_int_equal(talkf(who, "dl2", NULL, "DELETE /v1/leases/leader?fence=%lld", fence), 200);

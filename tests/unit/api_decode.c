@@ -103,6 +103,63 @@ static void test_bodies(void **state)
     expect_bad("NUL", "body: expected nothing more at byte 49, got byte 0x00.");
 }
 
+/* A call with a key is remembered with its refusal if it can be read; what it says in another way
+ * is the same request. */
+static void test_flaws(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *body, *flaws; /* NULL: it is no request of this call */
+    } cases[] = {
+        { "{}", "duration_ms= requester= resource= " },
+        { " { \"duration\" : \"90s\" } ", "requester= resource= " },
+        { "{\"resource\":null,\"requester\":\"q\",\"duration\":1}", "resource=null " },
+        { "{\"resource\":[1.0, {\"b\":1, \"a\":2e1}],\"requester\":\"q\",\"duration\":-1e0}",
+          "duration_ms=-1 resource=[1,{\"a\":20,\"b\":1}] " },
+        { "{\"fence\":-7,\"resource\":\"\\u0000\",\"requester\":\"q\",\"duration\":\"soon\"}",
+          "duration_ms=\"soon\" fence=-7 resource=\"\\u0000\" " },
+        { "{\"resource\":7,\"colour\":1}", NULL },
+        { "{\"resource\":7,\"resource\":7}", NULL },
+        { "{\"resource\":{\"a\":1,\"a\":1}}", NULL },
+        { "{\"resource\":7", NULL },
+        { "{\"resource\":7} x", NULL },
+        { "{\"resource\":[7,}", NULL },
+        { "{\"resource\":7,\"requester\":\"\xff\"}", NULL },
+        { "[]", NULL },
+        { "", NULL },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[300] = "";
+        (void)decode_bytes(POST, "/v1/holds", "k", hf_str(cases[i].body));
+        expect_bad(cases[i].body, "");
+        if (is_left_to_core() != (cases[i].flaws != NULL))
+            fail_msg("%s: %s", cases[i].body, decoded.why.detail);
+        if (!cases[i].flaws)
+            continue;
+        const struct hf_invalid *invalid = decoded.request.invalid;
+        for (size_t k = 0; k < invalid->count; k++)
+            snprintf(text + strlen(text), sizeof text - strlen(text), "%s=%.*s ",
+                     invalid->flaws[k].name, (int)invalid->flaws[k].sent.size,
+                     invalid->flaws[k].sent.data ? (const char *)invalid->flaws[k].sent.data : "");
+        assert_string_equal(text, cases[i].flaws);
+    }
+    /* The path and the query too; what is no UTF-8 is no request. */
+    bad(PUT, "/v1/registers/a%00b", "k", "{\"value\":1}", "path: expected text without NUL.");
+    assert_true(is_left_to_core());
+    bad(HF_HTTP_DELETE, "/v1/registers/n?fence=x", "k", NULL, "fence: expected a whole number.");
+    assert_true(is_left_to_core());
+    assert_string_equal(decoded.request.invalid->flaws[0].name, "fence");
+    bad(PUT, "/v1/registers/a%ff", "k", "{\"value\":1}", "path: expected UTF-8.");
+    assert_false(is_left_to_core());
+    /* Without a key there is nothing to remember it with. */
+    bad(POST, "/v1/holds", NULL, "{}", "Idempotency-Key: this header is missing");
+    assert_false(is_left_to_core());
+    bad(PUT, "/v1/guards/g", "k", "{}", "window: missing");
+    assert_false(is_left_to_core());
+    bad(POST, "/v1/claims", "k", "{\"payload\":1,\"lease\":7.0001}", "lease: expected");
+    assert_false(is_left_to_core());
+}
+
 /* Long names of members and values do not cut a sentence off. */
 static void test_long_names(void **state)
 {
@@ -385,8 +442,7 @@ static void test_identities(void **state)
         same(r->identity.result, "done");
         r = good(POST, path, NULL, "{\"identity\":\"i\",\"result\":null}");
         assert_true(r->identity.has_result);
-        assert_int_equal(r->identity.result.size, 6);
-        assert_memory_equal(r->identity.result.data, "\0jnull", 6);
+        same_json(r->identity.result, "null", "null");
         bad(POST, path, NULL, "{\"result\":1}", "identity: missing, expected a string.");
         bad(POST, path, NULL, "{\"identity\":5}", "identity: expected a string, got 5.");
         bad(POST, path, NULL, "{\"identity\":\"i\",\"result\":{\"a\":1,\"a\":2}}",
@@ -480,8 +536,7 @@ static void test_settle(void **state)
     assert_int_equal(r->settle.fence, 7);
     assert_int_equal(r->settle.response.size, 0);
     r = good(POST, "/v1/claims/c/complete", NULL, "{\"response\":{\"a\": 1},\"fence\":7}");
-    assert_int_equal(r->settle.response.size, 9);
-    assert_memory_equal(r->settle.response.data, "\0j{\"a\":1}", 9);
+    same_json(r->settle.response, "{\"a\":1}", "{\"a\":1}");
     r = good(POST, "/v1/claims/c/fail", NULL, "{\"fence\":7,\"retryable\":true,\"error\":\"no\"}");
     assert_int_equal(r->action, HF_FAIL);
     assert_true(r->settle.retryable);
@@ -549,8 +604,7 @@ static void test_write(void **state)
     assert_int_equal(r->write.fence, 9);
     assert_true(r->write.has_if_version);
     assert_int_equal(r->write.if_version, 0);
-    assert_int_equal(r->write.value.size, 7);
-    assert_memory_equal(r->write.value.data, "\0j[1,2]", 7);
+    same_json(r->write.value, "[1,2]", "[1,2]");
     assert_int_equal(
         good(PUT, "/v1/registers/n", "k", "{\"if_version\":12,\"value\":1}")->write.if_version, 12);
     bad(PUT, "/v1/registers/n", "k", "{\"fence\":9}", "value: missing, expected any JSON.");
@@ -584,12 +638,14 @@ static void test_keys(void **state)
         { "'abc'", "'abc'" },
         { "a\\\"b", "a\\\"b" },
         { "\xff\xfe", "\xff\xfe" },
+        { "\"\xff\xc3\xa9\"", "\xff\xc3\xa9" },
         { "\"with, comma; and more\"", "with, comma; and more" },
     };
     static const char *const broken[] = {
-        "\"",          "\"abc",    "\"a\"b\"",      "\"a\\\"",  "\"a\\b\"", "\"a\\u0062\"",
-        "\"abc\";x=1", "\"abc\" ", "\"a\xc3\xa9\"", "\"a\tb\"", "\"\\",     "\"a\x7f\"",
+        "\"",          "\"abc",    "\"a\"b\"",  "\"a\\\"",  "\"a\\b\"", "\"a\\u0062\"",
+        "\"abc\";x=1", "\"abc\" ", "\"a\x1f\"", "\"a\tb\"", "\"\\",     "\"a\x7f\"",
     };
+    static const char *const merged[] = { "a,b", "a, b", ",", "a,", "a,\"b\"", "'a,b'" };
     struct hf_bytes key;
     for (size_t i = 0; i < sizeof fine / sizeof *fine; i++) {
         assert_true(hf_api_key(hf_str(fine[i].field), &decoded.arena, &key));
@@ -605,6 +661,13 @@ static void test_keys(void **state)
         bad(GET, "/v1/holds", broken[i], NULL, "Idempotency-Key: ");
         bad(GET, "/v1/export", broken[i], NULL, "Idempotency-Key: ");
         bad(POST, "/v1/guards/g/check", broken[i], "{\"identity\":\"i\"}", "Idempotency-Key: ");
+    }
+    for (size_t i = 0; i < sizeof merged / sizeof *merged; i++) {
+        assert_false(hf_api_key(hf_str(merged[i]), &decoded.arena, &key));
+        bad(POST, "/v1/holds/x/confirm", merged[i], NULL,
+            "Idempotency-Key: a key with a comma must be in quotes, because a proxy may have "
+            "merged "
+            "two headers. Send one key, or write it as \"a,b\".");
     }
     assert_int_equal(good(GET, "/v1/holds/x", "k", NULL)->key.size, 0);
     assert_int_equal(good(POST, "/v1/guards/g/check", "k", "{\"identity\":\"i\"}")->key.size, 0);
@@ -733,6 +796,7 @@ int main(void)
         cmocka_unit_test(test_leases),
         cmocka_unit_test(test_write),
         cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_flaws),
         cmocka_unit_test(test_missing_keys),
         cmocka_unit_test(test_numbers_in_place_of_keys),
         cmocka_unit_test(test_what_happened_to_a_number),

@@ -100,7 +100,7 @@ static void test_op_anywhere(void **state)
         const struct hf_request *r = line(lines[i]);
         assert_int_equal(r->action, HF_WRITE);
         same(r->write.name, "n");
-        assert_int_equal(r->write.value.size, 16);
+        assert_int_equal(r->write.value.size, HF_STORED_HEAD + 14);
     }
     refused("{\"value\":{\"op\":\"write\"}}", "op: missing");
 }
@@ -154,6 +154,31 @@ static void test_keys(void **state)
     refused("{\"op\":\"complete\",\"fence\":1}", "key: missing, expected a string.");
     refused("{\"op\":\"begin\",\"payload\":1}", "key: it is missing. Send a key");
     assert_int_equal(line("{\"op\":\"fail\",\"key\":\"a\\u0000b\",\"fence\":1}")->key.size, 3);
+}
+
+/* Over HTTP and in a line, the same flaws are the same request. */
+static void test_flaws(void **state)
+{
+    (void)state;
+    refused("{\"op\":\"write\",\"key\":\"k\",\"name\":[1.0],\"value\":1,\"fence\":\"x\"}",
+            "name: expected a string, got an array. The answer is bound to the key");
+    assert_true(is_left_to_core());
+    const struct hf_invalid *invalid = decoded.request.invalid;
+    assert_int_equal(invalid->count, 2);
+    assert_string_equal(invalid->flaws[0].name, "fence");
+    same(invalid->flaws[0].sent, "\"x\"");
+    assert_string_equal(invalid->flaws[1].name, "name");
+    same(invalid->flaws[1].sent, "[1]");
+    refused("{\"op\":\"confirm\",\"client\":\"c\",\"sequence\":4}", "id: missing");
+    assert_true(is_left_to_core());
+    refused("{\"op\":\"confirm\",\"key\":7,\"id\":7}", "key: expected a string, got 7.");
+    assert_false(is_left_to_core());
+    refused("{\"op\":\"confirm\",\"id\":7}", "key: expected a string, or client");
+    assert_false(is_left_to_core());
+    refused("{\"op\":\"confirm\",\"key\":\"k\",\"id\":7,\"colour\":1}", "Unknown member");
+    assert_false(is_left_to_core());
+    refused("{\"op\":\"check\",\"guard\":7,\"identity\":\"i\"}", "guard: expected a string");
+    assert_false(is_left_to_core());
 }
 
 static void test_refusals(void **state)
@@ -370,19 +395,21 @@ static void test_export(void **state)
     (void)state;
     static const struct {
         const char *target;
-        unsigned choice;
-    } fine[] = { { "/v1/export", 0 },
-                 { "/v1/export?format=jsonl", 0 },
-                 { "/v1/export?format=sqlite", 1 },
-                 { "/v1/audit", 0 },
-                 { "/v1/trace/%ff", 0 },
-                 { "/metrics?", 0 },
-                 { "/v1/trace/till?sequence=12", 12 } };
+        unsigned format;
+        uint64_t sequence;
+    } fine[] = { { "/v1/export", 0, 0 },
+                 { "/v1/export?format=jsonl", 0, 0 },
+                 { "/v1/export?format=sqlite", 1, 0 },
+                 { "/v1/audit", 0, 0 },
+                 { "/v1/trace/%ff", 0, 0 },
+                 { "/metrics?", 0, 0 },
+                 { "/v1/trace/till?sequence=12", 0, 12 } };
     for (size_t i = 0; i < sizeof fine / sizeof *fine; i++) {
         decoded.wishes.format = 77;
         decoded.wishes.has_head = true;
         assert_int_equal(decode_bytes(GET, fine[i].target, NULL, hf_mem(NULL, 0)), HF_OK);
-        assert_int_equal(decoded.wishes.format, fine[i].choice);
+        assert_int_equal(decoded.wishes.format, fine[i].format);
+        assert_int_equal(decoded.wishes.sequence, fine[i].sequence);
         assert_false(decoded.wishes.has_head);
     }
     list_refused("/v1/trace/till?sequence=0", "sequence: expected a whole number from 1.");
@@ -417,6 +444,7 @@ int main(void)
         cmocka_unit_test(test_every_operation),
         cmocka_unit_test(test_op_anywhere),
         cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_flaws),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_no_call),
         cmocka_unit_test(test_holds),

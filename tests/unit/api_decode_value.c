@@ -118,8 +118,7 @@ static void test_lww(void **state)
     same(v->node, "n1");
     assert_int_equal(v->timestamp, -12);
     v = merged("lww", "{\"value\":{\"x\": [1]},\"timestamp\":1,\"node\":\"n\"}");
-    assert_int_equal(v->bytes.size, 11);
-    assert_memory_equal(v->bytes.data, "\0j{\"x\":[1]}", 11);
+    same_json(v->bytes, "{\"x\":[1]}", "{\"x\":[1]}");
     refused("lww", "{\"value\":1,\"timestamp\":1}",
             "value: expected value, timestamp and node, all three.");
     refused("lww", "{}", "value: expected value, timestamp and node, all three.");
@@ -277,7 +276,7 @@ static void test_shown_values_go_back(void **state)
         { .type = HF_TYPE_LWW,
           .timestamp = 3,
           .node = hf_str("n"),
-          .bytes = hf_mem("\0j{\"a\":[1,null]}", 16) },
+          .bytes = stored_as("{\"a\":[1,null]}", "{\"a\":[1,null]}") },
         { .type = HF_TYPE_LWW, .timestamp = 3, .node = hf_str("n"), .bytes = hf_str("") },
         { .type = HF_TYPE_VECTOR, .items = items, .item_count = 2 },
         { .type = HF_TYPE_COUNTER, .items = items, .item_count = 2, .number = 7 },
@@ -312,32 +311,34 @@ static void test_shown_values_go_back(void **state)
 static void test_stored(void **state)
 {
     (void)state;
-    static const struct {
+    const struct {
         const char *json, *shown;
         struct hf_bytes stored;
     } cases[] = {
 #define STORED(text) { text, sizeof(text) - 1 }
+#define SAME(text) stored_as(text, text)
         { "\"plain\"", "\"plain\"", STORED("plain") },
         { "\"\"", "\"\"", STORED("") },
         { "\"{\\\"a\\\":1}\"", "\"{\\\"a\\\":1}\"",
           STORED("{\"a\":1}") }, /* a string that looks like JSON stays one */
         { "\"\\u00e9\\/\"", "\"\xc3\xa9/\"", STORED("\xc3\xa9/") },
         { "\"null\"", "\"null\"", STORED("null") },
-        { "null", "null", STORED("\0jnull") },
-        { "true", "true", STORED("\0jtrue") },
-        { "-0", "-0", STORED("\0j-0") },
-        { "1.50e+3", "1.50e+3", STORED("\0j1.50e+3") },
+        { "null", "null", SAME("null") },
+        { "true", "true", SAME("true") },
+        { "-0", "-0", stored_as("0", "-0") },
+        { "1.50e+3", "1.50e+3", stored_as("1500", "1.50e+3") },
         { "123456789012345678901234567890", "123456789012345678901234567890",
-          STORED("\0j123456789012345678901234567890") },
+          stored_as("1.2345678901234567890123456789e+29", "123456789012345678901234567890") },
         { " [ 1 , { \"b\" : 2 , \"a\" : \" x \" } ] ", "[1,{\"b\":2,\"a\":\" x \"}]",
-          STORED("\0j[1,{\"b\":2,\"a\":\" x \"}]") },
-        { "{}", "{}", STORED("\0j{}") },
+          stored_as("[1,{\"a\":\" x \",\"b\":2}]", "[1,{\"b\":2,\"a\":\" x \"}]") },
+        { "{}", "{}", SAME("{}") },
         { "\"\\u0000\"", "\"\\u0000\"", STORED("\0") },
         { "\"\\u0000k\"", "\"\\u0000k\"", STORED("\0k") },
         /* A string that begins as stored JSON does is stored with its quotes. */
-        { "\"\\u0000j\"", "\"\\u0000j\"", STORED("\0j\"\\u0000j\"") },
-        { "\"\\u0000j{}\"", "\"\\u0000j{}\"", STORED("\0j\"\\u0000j{}\"") },
-        { "\"\\u0000\\u006anull\"", "\"\\u0000\\u006anull\"", STORED("\0j\"\\u0000\\u006anull\"") },
+        { "\"\\u0000j\"", "\"\\u0000j\"", SAME("\"\\u0000j\"") },
+        { "\"\\u0000j{}\"", "\"\\u0000j{}\"", SAME("\"\\u0000j{}\"") },
+        { "\"\\u0000\\u006anull\"", "\"\\u0000\\u006anull\"",
+          stored_as("\"\\u0000jnull\"", "\"\\u0000\\u006anull\"") },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct hf_reader r = { .text = hf_str(cases[i].json), .arena = &decoded.arena };
@@ -356,59 +357,62 @@ static void test_stored(void **state)
     }
 }
 
-/* Whoever embeds the library stores any bytes: they never become JSON that is broken, or two lines
- * of a batch. */
+/* A program that embeds the library stores any bytes: they never become JSON that is broken, or two
+ * lines of a batch. */
 static void test_stored_by_others(void **state)
 {
     (void)state;
+#define HEAD "\0j................................"
     static const struct {
         struct hf_bytes stored;
-        const char *shown;
+        const char *shown; /* behind the head, if `headed` */
+        bool headed;
     } cases[] = {
-        { STORED("\0j"), "\"\\u0000j\"" },
-        { STORED("\0jnul"), "\"\\u0000jnul\"" },
-        { STORED("\0j{}{}"), "\"\\u0000j{}{}\"" },
-        { STORED("\0j[1,\n2]"), "\"\\u0000j[1,\\n2]\"" },
-        { STORED("\0j 1"), "\"\\u0000j 1\"" },
-        { STORED("\0j1\n"), "\"\\u0000j1\\n\"" },
-        { STORED("\0j{\"a\":1,\"a\":2}"), "\"\\u0000j{\\\"a\\\":1,\\\"a\\\":2}\"" },
-        { STORED("\0j\"\xff\""), "{\"base64\":\"AGoi/yI=\"}" },
-        { STORED("\0j\xef\xbb\xbf"
-                 "1"),
-          "\"\\u0000j\xef\xbb\xbf"
-          "1\"" },
-        { STORED("\0j\"a\""), "\"a\"" },
-        { STORED("\0"), "\"\\u0000\"" },
-        { STORED("j"), "\"j\"" },
-        { STORED("\xff"), "{\"base64\":\"/w==\"}" },
-        { { NULL, 0 }, "\"\"" },
+        { STORED("\0j"), "\\u0000j", false },
+        { STORED("\0j{}"), "\\u0000j{}", false },
+        { STORED(HEAD), "", true },
+        { STORED(HEAD "nul"), "nul", true },
+        { STORED(HEAD "{}{}"), "{}{}", true },
+        { STORED(HEAD "[1,\n2]"), "[1,\\n2]", true },
+        { STORED(HEAD " 1"), " 1", true },
+        { STORED(HEAD "1\n"), "1\\n", true },
+        { STORED(HEAD "{\"a\":1,\"a\":2}"), "{\\\"a\\\":1,\\\"a\\\":2}", true },
+        { STORED("\0"), "\\u0000", false },
+        { STORED("j"), "j", false },
+        { { NULL, 0 }, "", false },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct hf_json j = { .out = &out };
         hf_buffer_reset(&out);
         hf_json_array(&j);
         hf_json_stored(&j, cases[i].stored);
-        hf_json_stored(&j, hf_mem("\0j{}", 4)); /* commas come by themselves here too */
+        hf_json_stored(&j, stored_as("{}", "{}")); /* commas come by themselves here too */
         hf_json_array_end(&j);
-        char expected[128];
-        snprintf(expected, sizeof expected, "[%s,{}]", cases[i].shown);
+        char expected[160];
+        snprintf(expected, sizeof expected, "[\"%s%s\",{}]",
+                 cases[i].headed ? "\\u0000j................................" : "", cases[i].shown);
         assert_string_equal(hf_buffer_text(&out), expected);
     }
-    char deep[2 + 2 * 33] = "";
-    memcpy(deep, HF_STORED_JSON, 2);
-    memset(deep + 2, '[', 33);
-    memset(deep + 35, ']', 33);
     struct hf_json j = { .out = &out };
     hf_buffer_reset(&out);
+    hf_json_stored(&j, hf_mem("\xff", 1));
+    hf_json_stored(&j, hf_mem(HEAD "\"\xff\"", sizeof HEAD + 2));
+    assert_memory_equal(out.data, "{\"base64\":\"/w==\"},{\"base64\":\"AGou", 33);
+    char deep[HF_STORED_HEAD + 2 * 33] = "";
+    memcpy(deep, HEAD, HF_STORED_HEAD);
+    memset(deep + HF_STORED_HEAD, '[', 33);
+    memset(deep + HF_STORED_HEAD + 33, ']', 33);
+    hf_buffer_reset(&out);
+    j.comma = false;
     hf_json_stored(&j, hf_mem(deep, sizeof deep));
-    assert_memory_equal(out.data, "\"\\u0000j[[", 10); /* deeper than anybody could have sent it */
+    assert_memory_equal(out.data, "\"\\u0000j..", 10); /* deeper than any client can send it */
 }
 
 /* Wherever records show what was stored, they show it as what it was. */
 static void test_records_show_json(void **state)
 {
     (void)state;
-    struct hf_bytes stored = hf_mem("\0j{\"a\":1}", 9);
+    struct hf_bytes stored = stored_as("{\"a\":1}", "{\"a\":1}");
     struct hf_json j = { .out = &out };
     static const enum hf_claim_state states[] = { HF_CLAIM_COMPLETED, HF_CLAIM_FAILED };
     for (size_t i = 0; i < 2; i++) {

@@ -398,7 +398,7 @@ static void what_cannot_be_sent(void **state)
           .key = hf_str("k"),
           .place_hold = { .resource = hf_str("r"), .requester = broken } },
         { .action = HF_PLACE_HOLD,
-          .key = hf_str("caf\xc3\xa9"),
+          .key = hf_str("caf\x01"),
           .place_hold = { .resource = hf_str("r") } },
         { .action = HF_CONFIRM, .key = hf_str("a\nb"), .hold = { hf_str("x") } },
         { .action = HF_CONFIRM, .key = hf_str("a\x7f"), .hold = { hf_str("x") } },

@@ -132,7 +132,8 @@ static void keyed_actions_have_a_digest_and_no_others(void **state)
         assert_int_equal(action->keyed, action->digest != NULL);
         assert_int_equal(action->keyed || a == HF_BEGIN, memcmp(digest, zeros, sizeof zeros) != 0);
         for (const struct hf_digest_field *f = action->digest; f && f->name; f++) {
-            bool is_bytes = f->type == HF_DIGEST_BYTES || f->type == HF_DIGEST_ID;
+            bool is_bytes =
+                f->type == HF_DIGEST_BYTES || f->type == HF_DIGEST_ID || f->type == HF_DIGEST_VALUE;
             assert_true(is_inside(f->at, is_bytes ? sizeof(struct hf_bytes) : sizeof(uint64_t)));
             assert_true(is_inside(f->has, sizeof(bool)));
             if (f != action->digest)
@@ -302,6 +303,52 @@ static void place_hold(void **state)
     expect(&r);
 }
 
+/* What could not be read stands in the place of the parameter, or of a field that is none. */
+static void flaws(void **state)
+{
+    (void)state;
+    const struct hf_flaw list[] = { { "aside", hf_str("[1]") },
+                                    { "duration_ms", hf_mem(NULL, 0) },
+                                    { "requester", hf_str("null") },
+                                    { "zone", hf_str("\"x\"") } };
+    const struct hf_invalid invalid = { list, 4, hf_str("not part of it") };
+    struct hf_request r = { .action = HF_PLACE_HOLD,
+                            .invalid = &invalid,
+                            .place_hold = { .resource = hf_str("room-307") } };
+    field("aside", 4, "[1]", 3);
+    field("requester", 4, "null", 4);
+    field_text("resource", "room-307");
+    field("zone", 4, "\"x\"", 3);
+    expect(&r);
+
+    const struct hf_invalid nothing = { NULL, 0, hf_mem(NULL, 0) };
+    r = (struct hf_request){ .action = HF_CONFIRM, .invalid = &nothing, .hold = { hf_str("i") } };
+    field_text("id", "i");
+    expect(&r);
+    r.invalid = &(struct hf_invalid){ &(struct hf_flaw){ "id", hf_mem(NULL, 0) }, 1, hf_str("") };
+    expect(&r);
+}
+
+/* Of JSON as servers store it, the head counts: a mark, and the hash of its canonical form. */
+static void a_value_counts_by_what_it_means(void **state)
+{
+    (void)state;
+    char value[HF_STORED_HEAD + 8];
+    memset(value, 'v', sizeof value);
+    memcpy(value, HF_STORED_JSON, 2);
+    struct hf_request r = { .action = HF_WRITE, .write = { .name = hf_str("n") } };
+    for (size_t size = 0; size <= sizeof value; size++) {
+        r.write.value = hf_mem(value, size);
+        field_text("name", "n");
+        field("value", 1, value, size < HF_STORED_HEAD ? size : HF_STORED_HEAD);
+        expect(&r);
+    }
+    value[1] = 'k';
+    field_text("name", "n");
+    field("value", 1, value, sizeof value);
+    expect(&r);
+}
+
 /* The very bytes, so that a change of the form cannot hide in both places. Made with:
  *   printf
  *   '\x0b\0duration_ms\x02\x08\0\0\0\xa0\xbb\x0d\0\0\0\0\0\x09\0requester\x01\x08\0\0\0guest-91'\
@@ -466,6 +513,8 @@ int main(void)
         cmocka_unit_test(what_a_row_says_fits_together),
         cmocka_unit_test(every_call_has_an_action),
         cmocka_unit_test(place_hold),
+        cmocka_unit_test(flaws),
+        cmocka_unit_test(a_value_counts_by_what_it_means),
         cmocka_unit_test(known_digest),
         cmocka_unit_test(ends_of_a_hold),
         cmocka_unit_test(a_long_id_is_read_to_its_end),

@@ -1,4 +1,5 @@
 /* One key, one action, one effect; and the compact keys of clients that number their operations. */
+#include "base/bytes.h"
 #include "core/token.h"
 #include "support/test.h"
 #include "unit/kit/world.h"
@@ -172,6 +173,44 @@ static void refusals_are_remembered(void **state)
     assert_int_equal(by_key("bad", hold_on("")), HF_INVALID_REQUEST);
     assert_true(w->plan.replayed);
     assert_int_equal(by_key("d", hold_on("room")), HF_OK);
+}
+
+/* The parameters that could be read and those that could not are what the key is bound to. */
+static void what_could_not_be_read_is_remembered(void **state)
+{
+    (void)state;
+    const struct hf_flaw seven = { "requester", hf_str("7") }, none = { "requester", { 0 } };
+    const struct hf_invalid sent = { &seven, 1, hf_str("requester: not a name") },
+                            missing = { &none, 1, hf_str("requester: missing") },
+                            mute = { &none, 1, hf_mem(w, HF_WHY_MAX + 1) };
+    struct hf_request r = hold_on("room");
+    r.place_hold.requester = hf_mem(NULL, 0);
+    r.invalid = &sent;
+    assert_int_equal(by_key("", r), HF_INVALID_REQUEST);
+    assert_int_equal(w->plan.remember, HF_REMEMBER_NOT);
+    assert_int_equal(by_key("a", r), HF_INVALID_REQUEST);
+    assert_int_equal(w->plan.remember, HF_REMEMBER_KEY);
+    assert_int_equal(w->plan.token.status, HF_INVALID_REQUEST);
+    assert_int_equal(by_key("a", r), HF_INVALID_REQUEST);
+    assert_true(w->plan.replayed);
+    assert_int_equal(w->plan.answer.kind, HF_RECORD_VALUE);
+    assert_true(hf_bytes_equal(w->plan.answer.value, sent.why));
+    r.invalid = &missing;
+    assert_int_equal(by_key("a", r), HF_TOKEN_COLLISION); /* nothing is not 7 */
+    assert_int_equal(by_number("c", 1, r), HF_INVALID_REQUEST);
+    r.invalid = NULL;
+    assert_int_equal(by_number("c", 1, r), HF_TOKEN_COLLISION);
+    assert_int_equal(by_key("a", hold_on("room")), HF_TOKEN_COLLISION);
+    r.invalid = &mute; /* a reason that is too long is left out */
+    assert_int_equal(by_key("b", r), HF_INVALID_REQUEST);
+    assert_int_equal(w->plan.answer.kind, HF_NO_RECORD);
+    w->refuse_writes = true;
+    assert_int_equal(by_key("d", r), HF_STORAGE_FAILURE);
+    w->refuse_writes = false;
+    r = (struct hf_request){ .action = HF_CHECK, .invalid = &missing };
+    assert_int_equal(world_do(w, &r), HF_INVALID_REQUEST);
+    assert_int_equal(w->plan.remember, HF_REMEMBER_NOT);
+    assert_int_equal(world_count(w, HF_ROW_RESOURCE), 0);
 }
 
 static void another_action_or_digest_collides(void **state)
@@ -462,6 +501,7 @@ int main(void)
         TEST(tenants_have_keys_of_their_own),
         TEST(the_same_call_gets_its_first_answer),
         TEST(refusals_are_remembered),
+        TEST(what_could_not_be_read_is_remembered),
         TEST(another_action_or_digest_collides),
         TEST(the_window_is_half_open),
         TEST(a_key_keeps_the_window_of_its_first_use),

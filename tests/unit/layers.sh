@@ -89,7 +89,7 @@ allowed='
 hf_assert_fail
 hf_sha256_init hf_sha256_add hf_sha256_end hf_sha256_of
 hf_utf8_valid
-memchr memcmp memcpy memmove memset strlen
+memchr memcmp memcpy memmove memset strcmp strlen
 utf8proc_decompose_char utf8proc_get_property utf8proc_iterate utf8proc_reencode
 '
 # What compilers put in by themselves: stack protector, checked copies, sanitizers, coverage counters.

@@ -224,7 +224,7 @@ static void agree(const struct hf_call *call, const char *body, bool good)
                                .body = hf_str(body) };
     struct tree *value = tree_read(hf_str(body), &arena);
     assert_non_null(value);
-    bool decoded = hf_api_decode(call, &in, &arena, &request, &fault) == HF_OK;
+    bool decoded = hf_api_decode(call, &in, &arena, &request, &fault) == HF_OK && !request.invalid;
     bool obeyed = tree_obeys(document, body_schema(call), value, why);
     if (decoded != good || obeyed != good)
         fail_msg("%s %s: decoder \"%s\", description \"%s\", expected %s", call->path, body,
@@ -314,7 +314,8 @@ static void line_agrees(const char *line, bool good)
     struct tree *value = tree_read(hf_str(line), &arena);
     assert_non_null(value);
     bool decoded =
-        hf_api_decode_line(hf_str(line), hf_str(""), &arena, &request, &call, &fault) == HF_OK;
+        hf_api_decode_line(hf_str(line), hf_str(""), &arena, &request, &call, &fault) == HF_OK &&
+        !request.invalid;
     bool obeyed = tree_obeys(document, schema_of("batch_operation"), value, why);
     if (decoded != good || obeyed != good)
         fail_msg("%s: decoder \"%s\", description \"%s\"", line, fault.detail, why);

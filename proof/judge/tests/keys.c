@@ -72,6 +72,70 @@ static void a_life_of_numbers(void **state)
     good(&b);
 }
 
+static const struct hf_flaw sent = { "requester", { "7", 1 } },
+                            nothing = { "requester", { "", 0 } };
+static const struct hf_invalid not_a_name = { &sent, 1, { "no name", 7 } },
+                               missing = { &nothing, 1, { "missing", 7 } };
+
+/* A request whose parameters could not all be read, and its answer. */
+static struct op flawed(const char *key, const struct hf_invalid *invalid)
+{
+    struct op as = place(key, "room", 1, 0), op;
+    as.q.place_hold.requester = hf_str("");
+    as.q.invalid = invalid;
+    op = refused(&as, key, HF_INVALID_REQUEST);
+    op.r.answer.kind = HF_RECORD_VALUE;
+    op.r.answer.value = invalid->why;
+    return op;
+}
+
+static void what_could_not_be_read(void **state)
+{
+    (void)state;
+    struct op a = flawed("a", &not_a_name), op = again(&a);
+    good(&a);
+    op = again(&a);
+    good(&op);
+    op = flawed("a", &missing);
+    op.st = op.r.answer.status = HF_TOKEN_COLLISION;
+    op.r.answer.kind = HF_NO_RECORD;
+    good(&op);
+    op = flawed("b", &missing);
+    good(&op);
+    op = place("b", "room", 1, 0);
+    op.st = op.r.answer.status = HF_TOKEN_COLLISION;
+    op.r.answer.kind = HF_NO_RECORD;
+    good(&op);
+    op = place("c", "room", 1, 0);
+    good(&op);
+}
+
+static void what_could_not_be_read_has_an_effect(void **state)
+{
+    (void)state;
+    struct op op = place("a", "room", 1, 0);
+    op.q.invalid = &missing;
+    bad(&op, "not all of its parameters could be read");
+}
+
+static void what_could_not_be_read_is_decided_twice(void **state)
+{
+    (void)state;
+    struct op a = flawed("a", &missing);
+    good(&a);
+    now++;
+    a = flawed("a", &missing);
+    bad(&a, "IR8");
+}
+
+static void what_could_not_be_read_and_another_reason(void **state)
+{
+    (void)state;
+    struct op a = flawed("a", &missing);
+    a.r.answer.value = hf_str("guessing");
+    bad(&a, "does not say what is wrong");
+}
+
 static void faults_in_bad_weather(void **state)
 {
     (void)state;
@@ -558,6 +622,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TOLD(a_life_of_keys),
         TOLD(a_life_of_numbers),
+        TOLD(what_could_not_be_read),
+        TOLD(what_could_not_be_read_has_an_effect),
+        TOLD(what_could_not_be_read_is_decided_twice),
+        TOLD(what_could_not_be_read_and_another_reason),
         TOLD(faults_in_bad_weather),
         TOLD(two_effects_for_one_key),
         TOLD(a_replay_that_is_not_marked),

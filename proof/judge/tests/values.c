@@ -85,6 +85,23 @@ static void a_life_of_a_register(void **state)
     good(&op);
 }
 
+/* JSON as servers store it: its head says which value it is. */
+static void a_value_in_other_words(void **state)
+{
+    (void)state;
+    static const char one[] = "\0j................................{\"b\":1,\"a\":1.0}",
+                      two[] = "\0j................................{\"a\":1,\"b\":1}",
+                      other[] = "\0j,...............................{\"a\":1,\"b\":1}";
+    struct op a = write_register("a", "r", "", 1), op;
+    a.q.write.value = a.r.answer.reg.value.bytes = hf_mem(one, sizeof one - 1);
+    good(&a);
+    op = again(&a);
+    op.q.write.value = hf_mem(two, sizeof two - 1);
+    good(&op);
+    op.q.write.value = hf_mem(other, sizeof other - 1);
+    bad(&op, "collision");
+}
+
 /* The register `as` is deleted, one version up; `until`: when the rest is forgotten. */
 static struct op delete_register(const char *key, const struct op *as, hf_time until)
 {
@@ -431,6 +448,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TOLD(a_life_of_a_register),
+        TOLD(a_value_in_other_words),
         TOLD(every_merge),
         TOLD(a_deleted_register_keeps_its_fence),
         TOLD(a_deleted_register_forgets_its_fence),

@@ -326,7 +326,8 @@ static enum hf_found read_value(void *arg, struct hf_scoped key, struct hf_bytes
 }
 
 /* Can take run without look? Not for guards: the stored form of an identity is known only after the
- * guard was read. Not for a late confirm: its resource is known only after the hold was read. Not for HF_APPLY: its reads are known only when it runs. Reads need no lock. */
+ * guard was read. Not for a late confirm: its resource is known only after the hold was read. Not
+ * for HF_APPLY: its reads are known only when it runs. Reads need no lock. */
 static bool is_clear(const struct hf_pg_batch *b)
 {
     bool changes = false;

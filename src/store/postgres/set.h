@@ -87,8 +87,8 @@ struct hf_pg_set {
     /* For HF_APPLY: reads a value when the function asks for it. NULL: such a lookup is missed. */
     enum hf_found (*value)(void *arg, struct hf_scoped key, struct hf_bytes *out);
     void *value_arg;
-    /* For HF_SET_GUARD: reads an entry of the guard that is seen at `now`, if there is one. NULL: as
-     * above. HF_UNREADABLE: it could not be read. */
+    /* For HF_SET_GUARD: reads an entry of the guard that is seen at `now`, if there is one. NULL:
+     * as above. HF_UNREADABLE: it could not be read. */
     enum hf_found (*guarded)(void *arg, struct hf_scoped guard, hf_time now);
 };
 

@@ -32,7 +32,8 @@ size_t hf_entry_need(const struct hf_request *request)
     enum { FIXED = 4096 + HF_TENANT_MAX + HF_TOKEN_MAX + 2 * HF_NAME_MAX };
     const struct hf_action_info *action = hf_action_of(request->action);
     size_t payload = hf_action_bytes(request, action->payload).size;
-    return FIXED + action->record_max + least(payload, action->payload_max);
+    size_t why = request->invalid ? least(request->invalid->why.size, HF_WHY_MAX) : 0;
+    return FIXED + action->record_max + least(payload, action->payload_max) + why;
 }
 
 size_t hf_entry_size(const struct hf_entry_head *head, const struct hf_plan *plan)

@@ -14,9 +14,10 @@
 --   SELECT * FROM holdfast.place_hold('order-8123', 'room-307', 'guest-91', interval '15 minutes');
 --
 -- Each function returns one row. `status` is ok or the code of the refusal. A refusal is an answer,
--- never an exception; if the call has a key, it is remembered. A function raises an exception for
--- misuse (a NULL argument, a fence that is not a whole number), and when the application must retry
--- the whole transaction (deadlock, serialization failure). Call the functions in FROM, as above:
+-- never an exception; if the call has a key, it is remembered, also when an argument is NULL that
+-- needs a value, or is out of range (invalid-request). A function raises an exception for misuse (no
+-- key, no tenant, a NULL argument of a call without a key), and when the application must retry the
+-- whole transaction (deadlock, serialization failure). Call the functions in FROM, as above:
 -- `SELECT (f(...)).*` would call the function once for each column.
 --
 -- Concurrency. A call takes a key by inserting its row. A second call waits until the first has

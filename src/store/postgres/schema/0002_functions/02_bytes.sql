@@ -60,8 +60,10 @@ $$ SELECT t + ms * '1 millisecond'::interval $$;
 COMMENT ON FUNCTION holdfast._after IS 'That many milliseconds later.';
 
 CREATE FUNCTION holdfast._duration(i interval) RETURNS bigint LANGUAGE sql IMMUTABLE AS
-$$ SELECT pg_catalog.trunc(extract(epoch FROM i)::numeric * 1000)::bigint $$;
-COMMENT ON FUNCTION holdfast._duration IS 'An interval in whole milliseconds.';
+$$ SELECT CASE WHEN NOT pg_catalog.isfinite(i) THEN 9223372036854775807
+    ELSE pg_catalog.trunc(extract(epoch FROM i)::numeric * 1000)::bigint END $$;
+COMMENT ON FUNCTION holdfast._duration IS
+    'An interval in whole milliseconds; an infinite one is longer than any that is valid.';
 
 CREATE FUNCTION holdfast._bytes(t text) RETURNS bytea LANGUAGE sql STABLE AS
 $$ SELECT pg_catalog.convert_to(t, 'UTF8') $$;

@@ -1,7 +1,7 @@
 -- ---- JSON, as servers store it and hash it ------------------------------------------------------
 --
 -- A server stores a JSON string as its bytes, and any other JSON as its text without white space,
--- behind a NUL and a j (src/json/stored.c). The fingerprint of a payload is the SHA-256 of its
+-- behind a NUL, a j and the SHA-256 of its canonical text (src/json/stored.c). The fingerprint of a payload is the SHA-256 of its
 -- canonical text (src/json/canonical.c). All of it reads the type json rather than jsonb, which
 -- would forget the order of members and how numbers were written.
 
@@ -99,12 +99,13 @@ COMMENT ON FUNCTION holdfast._canonical IS
 
 CREATE FUNCTION holdfast.json(value json) RETURNS bytea
     LANGUAGE plpgsql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    canonical constant text := holdfast._canonical(value, 0); -- raises what servers could not read
 BEGIN
-    PERFORM holdfast._canonical(value, 0); -- raises what servers could not read
     IF json_typeof(value) = 'string' THEN
         RETURN holdfast._bytes(value #>> '{}');
     END IF;
-    RETURN E'\\x006a'::bytea ||
+    RETURN E'\\x006a'::bytea || sha256(holdfast._bytes(canonical)) ||
         holdfast._bytes(regexp_replace(value::text, E'("(?:[^"\\\\]|\\\\.)*")|[ \t\n\r]', E'\\1', 'g'));
 END $$;
 COMMENT ON FUNCTION holdfast.json(json) IS
@@ -120,11 +121,20 @@ CREATE FUNCTION holdfast.json(value text) RETURNS bytea LANGUAGE sql STABLE STRI
 $$ SELECT holdfast.json(value::pg_catalog.json) $$;
 COMMENT ON FUNCTION holdfast.json(text) IS 'The same with the text of JSON.';
 
+CREATE FUNCTION holdfast._value_part(stored bytea) RETURNS bytea LANGUAGE sql IMMUTABLE AS
+$$
+    SELECT CASE WHEN pg_catalog.length(stored) >= 34 AND pg_catalog.substring(stored, 1, 2) = E'\\x006a'::bytea
+        THEN pg_catalog.substring(stored, 1, 34) ELSE stored END
+$$;
+COMMENT ON FUNCTION holdfast._value_part IS
+    'The bytes that say which value it is (hf_digest_value of src/core/digest.h): the order of '
+    'members, white space and 1 for 1.0 do not count.';
+
 CREATE FUNCTION holdfast.as_json(stored bytea) RETURNS jsonb
     LANGUAGE plpgsql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF substring(stored, 1, 2) = E'\\x006a'::bytea THEN
-        RETURN convert_from(substring(stored, 3), 'UTF8')::jsonb;
+    IF length(stored) >= 34 AND substring(stored, 1, 2) = E'\\x006a'::bytea THEN -- as _value_part has it
+        RETURN convert_from(substring(stored, 35), 'UTF8')::jsonb;
     END IF;
     RETURN to_jsonb(convert_from(stored, 'UTF8'));
 EXCEPTION WHEN data_exception OR program_limit_exceeded THEN

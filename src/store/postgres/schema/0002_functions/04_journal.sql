@@ -225,7 +225,7 @@ DECLARE
     answer constant integer := get_byte(entry, 12);
     place integer := 24 + get_byte(entry, 13) + holdfast._get2(entry, 14);
 BEGIN
-    IF answer = 255 THEN
+    IF answer >= 254 THEN -- a status alone, or with the text of a refusal
         RETURN NULL;
     END IF;
     place := place + CASE get_byte(entry, 10) WHEN 1 THEN 40 WHEN 2 THEN 48 ELSE 0 END;
@@ -235,4 +235,4 @@ BEGIN
     RETURN substring(entry, place + 7, holdfast._get4(entry, place + 2)::integer);
 END $$;
 COMMENT ON FUNCTION holdfast._answer_image IS
-    'The image of the row that the entry''s call was answered with; NULL if with a status alone.';
+    'The image of the row that the entry''s call was answered with; NULL if with no row.';

@@ -55,16 +55,6 @@ COMMENT ON FUNCTION holdfast._replicate IS
     'The COMMIT of this transaction waits until the synchronous standbys have all that the call '
     'is shown.';
 
-CREATE FUNCTION holdfast._fence(call text, fence numeric) RETURNS numeric LANGUAGE plpgsql IMMUTABLE AS $$
-BEGIN
-    IF fence < 0 OR fence > 18446744073709551615 OR fence <> trunc(fence) THEN
-        RAISE EXCEPTION 'holdfast.%: % is not a fence: a whole number from 0 (none) to 18446744073709551615',
-            call, fence USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-    RETURN coalesce(fence, 0);
-END $$;
-COMMENT ON FUNCTION holdfast._fence IS 'A fence that can be one; NULL is none.';
-
 CREATE FUNCTION holdfast._name_valid(name text) RETURNS boolean LANGUAGE sql STABLE AS
 $$ SELECT pg_catalog.octet_length(name) BETWEEN 1 AND 1024 $$;
 COMMENT ON FUNCTION holdfast._name_valid IS
@@ -78,12 +68,26 @@ COMMENT ON FUNCTION holdfast._duration_valid IS 'From one millisecond to ten yea
 
 CREATE FUNCTION holdfast._field(name text, type integer, value bytea) RETURNS bytea LANGUAGE sql STABLE AS
 $$
-    SELECT holdfast._str(holdfast._bytes(name)) || holdfast._u8(type) ||
-        holdfast._le4(pg_catalog.length(value)) || value
+    SELECT coalesce(holdfast._str(holdfast._bytes(name)) || holdfast._u8(type) ||
+        holdfast._le4(pg_catalog.length(value)) || value, ''::bytea)
 $$;
 COMMENT ON FUNCTION holdfast._field IS
     'A field of the canonical form that is digested (src/core/digest.h). type: 1 bytes, 2 a '
-    'number.';
+    'number, 4 JSON that the parameter cannot have. NULL is not given: no field.';
+
+CREATE FUNCTION holdfast._number_valid(number numeric) RETURNS boolean LANGUAGE sql IMMUTABLE AS
+$$ SELECT coalesce(number BETWEEN 0 AND 18446744073709551615 AND number = pg_catalog.trunc(number), true) $$;
+COMMENT ON FUNCTION holdfast._number_valid IS 'Can it be a fence or a version? NULL can: it is none.';
+
+CREATE FUNCTION holdfast._number_field(name text, number numeric) RETURNS bytea LANGUAGE sql STABLE AS
+$$
+    SELECT CASE WHEN holdfast._number_valid(number) THEN holdfast._field(name, 2, holdfast._le8(holdfast._bits(number)))
+        ELSE holdfast._field(name, 4, holdfast._bytes(CASE WHEN number::text ~ '^[-0-9.]+$'
+            THEN holdfast._canonical_number(number::text) ELSE number::text END)) END
+$$;
+COMMENT ON FUNCTION holdfast._number_field IS
+    'The field of a fence or a version; one that cannot be one is digested as the JSON that it is '
+    'over HTTP.';
 
 CREATE FUNCTION holdfast._key_look(tenant text, key text, OUT first holdfast.token, OUT alive boolean,
     OUT locked boolean) LANGUAGE plpgsql AS $$

@@ -122,7 +122,7 @@ CREATE FUNCTION holdfast.place_hold(key text, resource text, requester text, dur
 DECLARE
     k constant holdfast._key := holdfast._given('place_hold', key, client, sequence);
     ms constant bigint := holdfast._duration(duration);
-    given constant numeric := holdfast._fence('place_hold', fence);
+    given constant numeric := coalesce(fence, 0);
     digest bytea;
     a holdfast._admitted;
     valid boolean;
@@ -137,17 +137,18 @@ DECLARE
     timeout text;
     since constant timestamptz := clock_timestamp();
 BEGIN
-    PERFORM holdfast._need('place_hold', num_nulls(resource, requester, duration, tenant) = 0);
+    PERFORM holdfast._need('place_hold', tenant IS NOT NULL);
     PERFORM holdfast._replicate();
     digest := sha256(holdfast._field('duration_ms', 2, holdfast._le8(ms)) ||
-        CASE WHEN given = 0 THEN ''::bytea ELSE holdfast._field('fence', 2, holdfast._le8(holdfast._bits(given))) END ||
+        holdfast._number_field('fence', nullif(given, 0)) ||
         holdfast._field('requester', 1, holdfast._bytes(requester)) ||
         holdfast._field('resource', 1, holdfast._bytes(resource)));
     a := holdfast._admit(tenant, k, 'place_hold', digest);
     IF a.status IS NOT NULL THEN
         RETURN holdfast._hold_answer(a.status, a.replayed, a.image);
     END IF;
-    valid := holdfast._name_valid(resource) AND holdfast._name_valid(requester) AND holdfast._duration_valid(ms);
+    valid := coalesce(holdfast._name_valid(resource) AND holdfast._name_valid(requester) AND
+        holdfast._duration_valid(ms) AND holdfast._number_valid(given), false);
     WHILE NOT ready LOOP
         IF valid THEN
             r := holdfast._resource_lock(tenant, resource);
@@ -227,7 +228,8 @@ COMMENT ON FUNCTION holdfast.place_hold IS
     'Hold one unit of a resource for a requester, for a bounded time. ok, invalid-request, '
     'stale-fence, resource-unavailable, token-collision.';
 
-CREATE FUNCTION holdfast._hold_end(action text, k holdfast._key, hold text, tenant text) RETURNS holdfast.hold_answer
+CREATE FUNCTION holdfast._hold_end(action text, k holdfast._key, hold text, tenant text, flaw bytea DEFAULT '')
+    RETURNS holdfast.hold_answer
     LANGUAGE plpgsql AS $$
 DECLARE
     digest bytea;
@@ -240,12 +242,13 @@ DECLARE
     rows bytea[] := '{}';
     others bytea[];
     late bool := false; -- its window has elapsed, and nothing has reacquired it
+    valid constant boolean := hold IS NOT NULL AND flaw = ''::bytea;
     answer integer := 0;
 BEGIN
-    PERFORM holdfast._need(action, num_nulls(hold, tenant) = 0);
+    PERFORM holdfast._need(action, tenant IS NOT NULL);
     PERFORM holdfast._replicate();
     digest := sha256(holdfast._field('id', 1, holdfast._bytes(translate(hold, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ',
-        'abcdefghijklmnopqrstuvwxyz'))));
+        'abcdefghijklmnopqrstuvwxyz'))) || flaw);
     a := holdfast._admit(tenant, k, action, digest);
     IF a.status IS NOT NULL THEN
         RETURN holdfast._hold_answer(a.status, a.replayed, a.image);
@@ -254,7 +257,7 @@ BEGIN
     -- again behind it.
     found_at := holdfast.hold_ordinal(hold);
     SELECT x.* INTO h FROM holdfast.hold x WHERE x.ordinal = found_at AND x.tenant = _hold_end.tenant;
-    IF FOUND THEN
+    IF FOUND AND valid THEN
         r := holdfast._resource_lock(tenant, h.resource);
         SELECT x.* INTO h FROM holdfast.hold x WHERE x.ordinal = found_at;
     END IF;
@@ -265,6 +268,7 @@ BEGIN
     now := holdfast.engine_now();
     number := nextval('holdfast.journal_number');
     a.status := CASE
+        WHEN NOT valid THEN 'invalid-request'
         WHEN h.ordinal IS NULL THEN 'not-known'
         WHEN action = 'reverse' AND (h.state <> 'confirmed' OR h.succeeded_by IS NOT NULL) THEN 'not-held'
         WHEN action = 'confirm_late' AND h.state = 'expired' AND h.succeeded_by IS NULL THEN 'window-elapsed'
@@ -327,7 +331,9 @@ BEGIN
     END IF;
     RETURN holdfast._hold_show('ok', h);
 END $$;
-COMMENT ON FUNCTION holdfast._hold_end IS 'confirm, confirm_late, release, expire and reverse.';
+COMMENT ON FUNCTION holdfast._hold_end IS
+    'confirm, confirm_late, release, expire and reverse. flaw: the field of an argument that is not '
+    'valid.';
 
 CREATE FUNCTION holdfast._hold_follow(original holdfast.hold, r holdfast.resource, state text, at timestamptz)
     RETURNS holdfast.hold LANGUAGE plpgsql AS $$
@@ -357,8 +363,8 @@ CREATE FUNCTION holdfast.confirm(key text, hold text, tenant text DEFAULT '', la
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF late <> 'reacquire' THEN
-        RAISE EXCEPTION 'holdfast.confirm: late is %, expected reacquire or NULL', quote_literal(late)
-            USING ERRCODE = 'invalid_parameter_value';
+        RETURN holdfast._hold_end('confirm', holdfast._given('confirm', key, client, sequence), hold, tenant,
+            holdfast._field('late', 4, holdfast._bytes(to_json(late)::text)));
     END IF;
     RETURN holdfast._hold_end(CASE WHEN late IS NULL THEN 'confirm' ELSE 'confirm_late' END,
         holdfast._given('confirm', key, client, sequence), hold, tenant);

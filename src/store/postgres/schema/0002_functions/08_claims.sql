@@ -150,7 +150,7 @@ BEGIN
     ELSIF c.state <> 'started' AND action IN ('heartbeat', 'abandon') THEN
         RETURN holdfast._claim_show('not-held', false, NULL, NULL);
     ELSIF c.state <> 'started' THEN
-        IF c.state = state AND coalesce(c.response, ''::bytea) = response THEN
+        IF c.state = state AND holdfast._value_part(coalesce(c.response, ''::bytea)) = holdfast._value_part(response) THEN
             RETURN holdfast._claim_show('ok', true, c, now);
         END IF;
         RETURN holdfast._claim_show('token-collision', false, NULL, NULL);

@@ -47,7 +47,7 @@ DECLARE
     timeout text;
     since constant timestamptz := clock_timestamp();
 BEGIN
-    PERFORM holdfast._need('grant_lease', num_nulls(name, holder, ttl, tenant) = 0);
+    PERFORM holdfast._need('grant_lease', tenant IS NOT NULL);
     PERFORM holdfast._replicate();
     digest := sha256(holdfast._field('holder', 1, holdfast._bytes(holder)) ||
         holdfast._field('name', 1, holdfast._bytes(name)) || holdfast._field('ttl_ms', 2, holdfast._le8(ms)));
@@ -55,7 +55,7 @@ BEGIN
     IF a.status IS NOT NULL THEN
         RETURN holdfast._lease_answer(a.status, a.replayed, a.image);
     END IF;
-    valid := holdfast._name_valid(name) AND holdfast._name_valid(holder) AND holdfast._duration_valid(ms);
+    valid := coalesce(holdfast._name_valid(name) AND holdfast._name_valid(holder) AND holdfast._duration_valid(ms), false);
     WHILE NOT ready LOOP
         IF valid THEN
             SELECT x.* INTO l FROM holdfast.lease x
@@ -214,7 +214,7 @@ CREATE FUNCTION holdfast.write(key text, name text, value bytea, fence numeric D
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     k constant holdfast._key := holdfast._given('write', key, client, sequence);
-    given constant numeric := holdfast._fence('write', fence);
+    given constant numeric := coalesce(fence, 0);
     digest bytea;
     a holdfast._admitted;
     valid boolean;
@@ -229,20 +229,17 @@ DECLARE
     timeout text;
     since constant timestamptz := clock_timestamp();
 BEGIN
-    PERFORM holdfast._need('write', num_nulls(name, value, tenant) = 0);
+    PERFORM holdfast._need('write', tenant IS NOT NULL);
     PERFORM holdfast._replicate();
-    IF if_version < 0 THEN
-        RAISE EXCEPTION 'holdfast.write: % is not a version', if_version USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-    digest := sha256(
-        CASE WHEN given = 0 THEN ''::bytea ELSE holdfast._field('fence', 2, holdfast._le8(holdfast._bits(given))) END ||
-        CASE WHEN if_version IS NULL THEN ''::bytea ELSE holdfast._field('if_version', 2, holdfast._le8(if_version)) END ||
-        holdfast._field('name', 1, holdfast._bytes(name)) || holdfast._field('value', 1, value));
+    digest := sha256(holdfast._number_field('fence', nullif(given, 0)) ||
+        holdfast._number_field('if_version', if_version) ||
+        holdfast._field('name', 1, holdfast._bytes(name)) || holdfast._field('value', 1, holdfast._value_part(value)));
     a := holdfast._admit(tenant, k, 'write', digest);
     IF a.status IS NOT NULL THEN
         RETURN holdfast._register_answer(a.status, a.replayed, a.image);
     END IF;
-    valid := holdfast._name_valid(name) AND length(value) <= 65536;
+    valid := coalesce(holdfast._name_valid(name) AND length(value) <= 65536 AND
+        holdfast._number_valid(given) AND holdfast._number_valid(if_version), false);
     WHILE NOT ready LOOP
         IF valid THEN
             SELECT x.* INTO r FROM holdfast.register x WHERE x.tenant = write.tenant AND x.name = write.name FOR UPDATE;
