@@ -42,20 +42,22 @@ static int submit(struct hf_db *db, const char *token, struct order order)
     char payload[128];
     struct hf_result result = HF_RESULT_INIT;
     snprintf(payload, sizeof payload, "%s|%s", order.customer, order.article);
-    enum hf_status status = hf_do(db,
-                                  &(struct hf_request){ .action = HF_APPLY,
-                                                        .key = hf_str(token),
-                                                        .apply = { .name = hf_str("order"),
-                                                                   .payload = hf_str(payload),
-                                                                   .fn = place_order,
-                                                                   .arg = &order } },
-                                  &result);
-    if (status == HF_OK)
+    const struct hf_request request = { .action = HF_APPLY,
+                                        .key = hf_str(token),
+                                        .apply = { .name = hf_str("order"),
+                                                   .payload = hf_str(payload),
+                                                   .fn = place_order,
+                                                   .arg = &order } };
+    enum hf_status status = hf_do(db, &request, &result);
+    if (status == HF_OK) {
         printf("%s: order %.*s%s\n", token, (int)result.answer.value.size,
                (const char *)result.answer.value.data,
                result.replayed ? " (already submitted)" : "");
-    else
-        printf("%s: %s\n", token, hf_status_code(status));
+    } else {
+        char sentence[512];
+        hf_explain(&request, &result, sentence, sizeof sentence);
+        printf("%s: %s: %s\n", token, hf_status_code(status), sentence);
+    }
     hf_result_clear(&result);
     return status == HF_OK ? 0 : 1;
 }

@@ -612,6 +612,12 @@ struct hf_result {
 
 HF_API void hf_result_clear(struct hf_result *result);
 
+/* Why the request was not HF_OK, and what to do, in one or two sentences: the `detail` that a server
+ * answers. text: gets it with a NUL, cut to `size`. Returns its whole length without the NUL; 0 for
+ * HF_OK. request: the one that `result` answers. */
+HF_API size_t hf_explain(const struct hf_request *request, const struct hf_result *result,
+                         char *text, size_t size);
+
 /* ---- Opening and closing ---- */
 
 struct hf_io; /* files, time and randomness: see src/store/io.h; NULL is the operating system */

@@ -1,4 +1,5 @@
 #include "api/encode.h"
+#include "base/text.h"
 
 #include "api/problem.h"
 #include "json/stored.h"
@@ -20,16 +21,6 @@ const char *hf_api_hold_state(enum hf_hold_state state)
     return NAME_OF(names, state);
 }
 
-const char *hf_api_match(enum hf_match match)
-{
-    static const char *const names[] = { [HF_MATCH_EXACT] = "exact",
-                                         [HF_MATCH_TRIM] = "trim",
-                                         [HF_MATCH_CASEFOLD] = "casefold",
-                                         [HF_MATCH_NORMALIZE] = "normalize",
-                                         [HF_MATCH_HASH] = "hash" };
-    return NAME_OF(names, match);
-}
-
 const char *hf_api_unavailable(enum hf_unavailable on_unavailable)
 {
     static const char *const names[] = { [HF_FAIL_OPEN] = "open", [HF_FAIL_CLOSED] = "closed" };
@@ -45,17 +36,6 @@ const char *hf_api_claim_status(enum hf_claim_state state)
                                          [HF_CLAIM_RETRYABLE] = "failed",
                                          [HF_CLAIM_UNKNOWN] = "unknown" };
     return NAME_OF(names, state);
-}
-
-const char *hf_api_register_type(enum hf_register_type type)
-{
-    static const char *const names[] = {
-        [HF_TYPE_PLAIN] = "plain",    [HF_TYPE_MAX] = "max",         [HF_TYPE_MIN] = "min",
-        [HF_TYPE_OR] = "or",          [HF_TYPE_UNION] = "union",     [HF_TYPE_LWW] = "lww",
-        [HF_TYPE_VECTOR] = "vector",  [HF_TYPE_COUNTER] = "counter", [HF_TYPE_UPDOWN] = "updown",
-        [HF_TYPE_DELETED] = "deleted"
-    };
-    return NAME_OF(names, type);
 }
 
 /* The name of a number from the store; null if a newer program wrote it. */
@@ -138,9 +118,9 @@ void hf_api_guard(struct hf_json *j, const struct hf_guard *guard)
     hf_json_name(j, "match");
     hf_json_array(j);
     for (uint32_t i = 0; i < guard->match_count && i < HF_MATCH_MAX; i++)
-        name_add(j, hf_api_match(guard->match[i]));
+        name_add(j, hf_match_name(guard->match[i]));
     if (guard->match_count == 0)
-        hf_json_text(j, hf_api_match(HF_MATCH_EXACT));
+        hf_json_text(j, hf_match_name(HF_MATCH_EXACT));
     hf_json_array_end(j);
     hf_json_name(j, "on_unavailable");
     name_add(j, hf_api_unavailable(guard->on_unavailable));

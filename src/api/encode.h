@@ -9,10 +9,8 @@
 
 /* The names in the interface. Static; NULL for other numbers. */
 const char *hf_api_hold_state(enum hf_hold_state state);
-const char *hf_api_match(enum hf_match match);
 const char *hf_api_unavailable(enum hf_unavailable on_unavailable);
 const char *hf_api_claim_status(enum hf_claim_state state);
-const char *hf_api_register_type(enum hf_register_type type);
 
 /* The number of free units; 0 while the resource is closed. */
 uint32_t hf_api_available(const struct hf_resource *resource);

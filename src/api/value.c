@@ -1,5 +1,6 @@
 /* Registers: the JSON of a value depends on its merge type. */
 #include "api/encode.h"
+#include "base/text.h"
 #include "json/stored.h"
 
 static void items_add(struct hf_json *j, const struct hf_value *value)
@@ -62,7 +63,7 @@ void hf_api_value(struct hf_json *j, const struct hf_value *value)
 /* A client can send a counter's value back in a merge, so the sum is a separate member, `total`. */
 void hf_api_register(struct hf_json *j, const struct hf_register *reg)
 {
-    const char *type = hf_api_register_type(reg->value.type);
+    const char *type = hf_register_type_name(reg->value.type);
     hf_json_object(j);
     hf_json_name(j, "name");
     hf_json_bytes(j, reg->name);

@@ -1,5 +1,5 @@
-/* The names of statuses, the same in every interface. */
-#include "holdfast.h"
+/* The names of statuses, match steps and register types, the same in every interface. */
+#include "base/text.h"
 
 static const char *const refusals[] = {
     [HF_OK] = "ok",
@@ -52,4 +52,25 @@ const char *hf_status_code(enum hf_status status)
 const char *hf_version(void)
 {
     return HF_VERSION;
+}
+
+const char *hf_match_name(enum hf_match match)
+{
+    static const char *const names[] = { [HF_MATCH_EXACT] = "exact",
+                                         [HF_MATCH_TRIM] = "trim",
+                                         [HF_MATCH_CASEFOLD] = "casefold",
+                                         [HF_MATCH_NORMALIZE] = "normalize",
+                                         [HF_MATCH_HASH] = "hash" };
+    return (size_t)match < sizeof names / sizeof *names ? names[match] : NULL;
+}
+
+const char *hf_register_type_name(enum hf_register_type type)
+{
+    static const char *const names[] = {
+        [HF_TYPE_PLAIN] = "plain",    [HF_TYPE_MAX] = "max",         [HF_TYPE_MIN] = "min",
+        [HF_TYPE_OR] = "or",          [HF_TYPE_UNION] = "union",     [HF_TYPE_LWW] = "lww",
+        [HF_TYPE_VECTOR] = "vector",  [HF_TYPE_COUNTER] = "counter", [HF_TYPE_UPDOWN] = "updown",
+        [HF_TYPE_DELETED] = "deleted"
+    };
+    return (size_t)type < sizeof names / sizeof *names ? names[type] : NULL;
 }

@@ -1,4 +1,4 @@
-/* text.h: durations, times and sizes as people write them, and the test for UTF-8. Pure. */
+/* text.h: durations, times, sizes and names as people write them, and the test for UTF-8. Pure. */
 #ifndef HF_BASE_TEXT_H
 #define HF_BASE_TEXT_H
 
@@ -24,6 +24,11 @@ void hf_time_format(hf_time t, char out[HF_TIME_TEXT]);
 /* RFC 3339 with any offset and 0 to 9 digits of fraction (cut to milliseconds), a date alone
  * (midnight UTC), or "@" and milliseconds since 1970. */
 bool hf_time_parse(struct hf_bytes text, hf_time *t);
+
+/* The names of a match step and of a register type, the same in every interface. Static; NULL for
+ * other numbers. */
+const char *hf_match_name(enum hf_match match);
+const char *hf_register_type_name(enum hf_register_type type);
 
 /* A size: "4096", "64KiB", "1MiB", "2GiB". */
 bool hf_size_parse(struct hf_bytes text, uint64_t *bytes);

@@ -95,8 +95,8 @@ enum hf_cli_exit hf_cli_refuse(struct hf_cli *cli, enum hf_action action, enum h
 /* The same for a store that could not be opened or read, with a hint. */
 enum hf_cli_exit hf_cli_refuse_store(struct hf_cli *cli, const struct hf_error *why);
 /* The same for a problem that is not a status of the library. */
-struct hf_api_problem;
-void hf_cli_say_problem(struct hf_cli *cli, const struct hf_api_problem *problem);
+struct hf_refusal;
+void hf_cli_say_problem(struct hf_cli *cli, const struct hf_refusal *problem);
 
 /* A page of a list, from the store or the server. page: out, owned, free with hf_page_clear.
  * HF_EXIT_DONE, or the exit code after an error message (none if `quiet`). */

@@ -102,7 +102,7 @@ static void print_guard(const struct hf_cli *cli, const struct hf_guard *guard)
     hf_time_format(guard->created_at, created);
     for (uint32_t i = 0, at = 0; i < guard->match_count && i < HF_MATCH_MAX && at < sizeof match;
          i++) {
-        const char *name = hf_api_match(guard->match[i]);
+        const char *name = hf_match_name(guard->match[i]);
         at += (uint32_t)snprintf(match + at, sizeof match - at, "%s%s", i ? "," : "",
                                  name ? name : "?");
     }
@@ -196,7 +196,7 @@ static void print_register(const struct hf_cli *cli, const struct hf_register *r
 {
     char total[24], version[24], fence[24];
     const struct hf_value *value = &reg->value;
-    const char *type = hf_api_register_type(value->type);
+    const char *type = hf_register_type_name(value->type);
     bool sums = value->type == HF_TYPE_COUNTER || value->type == HF_TYPE_UPDOWN;
     struct hf_buffer json = { 0 };
     struct hf_json j = { .out = &json };

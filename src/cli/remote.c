@@ -46,12 +46,12 @@ enum hf_cli_exit hf_cli_remote_lost(struct hf_cli *cli, const struct hf_client_c
         hf_buffer_add_text(&text, ". It may have happened: ");
         retry_advice(cli, call, &text);
     }
-    struct hf_api_problem problem = {
+    struct hf_refusal problem = {
         .code = unknown ? hf_status_code(HF_INDETERMINATE) : "server-failed",
         .title = unknown ? "The outcome is unknown" : "The server cannot be reached",
         .detail = hf_str(hf_buffer_text(&text)),
         .http_status = 503,
-        .retry = HF_API_RETRY_SAME_KEY
+        .retry = HF_RETRY_SAME_KEY
     };
     hf_cli_say_problem(cli, &problem);
     hf_buffer_free(&text);

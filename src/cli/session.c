@@ -1,10 +1,10 @@
 /* Open the store, run a request, and report refusals and failures. */
-#include "api/cause.h"
 #include "api/encode.h"
 #include "api/problem.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "refusal/why.h"
 #include "store/postgres/scan.h"
 
 #include <errno.h>
@@ -76,7 +76,7 @@ static void problem_print(const struct hf_cli *cli, struct hf_buffer *out)
     hf_buffer_free(out);
 }
 
-void hf_cli_say_problem(struct hf_cli *cli, const struct hf_api_problem *problem)
+void hf_cli_say_problem(struct hf_cli *cli, const struct hf_refusal *problem)
 {
     struct hf_buffer out = { 0 };
     struct hf_json j = { .out = &out };
@@ -92,7 +92,7 @@ static enum hf_cli_exit refuse(struct hf_cli *cli, enum hf_action action,
 {
     enum hf_status status = answer->status;
     bool shown = sentence && hf_status_kind(status) != HF_KIND_REFUSAL;
-    struct hf_api_problem problem = hf_api_problem_of(action, status);
+    struct hf_refusal problem = hf_refusal_of(action, status);
     struct hf_buffer out = { 0 };
     struct hf_json j = { .out = &out };
     hf_api_refusal(&j, action, answer, shown ? hf_str(sentence) : hf_mem(NULL, 0));
@@ -298,7 +298,7 @@ static enum hf_cli_exit refused(struct hf_cli *cli, const struct hf_request *req
 {
     struct hf_buffer sentence = { 0 };
     enum hf_status status = result->answer.status;
-    struct hf_api_cause cause = hf_api_cause(request, result);
+    struct hf_why cause = hf_why(request, result);
     if (hf_status_kind(status) == HF_KIND_REFUSAL)
         hf_cli_explain(cli, status, &sentence);
     if (sentence.size == 0)
@@ -386,7 +386,7 @@ enum hf_cli_exit hf_cli_list(struct hf_cli *cli, const struct hf_query *query, s
         return hf_cli_exit_of(status);
     hf_cli_explain(cli, status, &sentence);
     if (sentence.size == 0)
-        hf_buffer_add_text(&sentence, hf_api_page_cause(status, page).text);
+        hf_buffer_add_text(&sentence, hf_why_page(status, page).text);
     hf_cli_refuse(cli, (enum hf_action)0, status, sentence.size ? hf_buffer_text(&sentence) : NULL);
     hf_buffer_free(&sentence);
     return hf_cli_exit_of(status);

@@ -20,7 +20,7 @@ static const char *state_name(unsigned number)
 
 static const char *match_name(unsigned number)
 {
-    return hf_api_match((enum hf_match)number);
+    return hf_match_name((enum hf_match)number);
 }
 
 static const char *unavailable_name(unsigned number)
@@ -138,7 +138,7 @@ struct shown {
 
 static const char *type_name(unsigned number)
 {
-    return hf_api_register_type((enum hf_register_type)number);
+    return hf_register_type_name((enum hf_register_type)number);
 }
 
 static const struct hf_member register_members[] = {

@@ -199,7 +199,7 @@ static void match_add(struct encoding *e, const char *name, const struct hf_requ
     hf_json_name_bytes(&e->json, hf_str(name));
     hf_json_array(&e->json);
     for (uint32_t i = 0; i < r->set_guard.match_count && i < HF_MATCH_MAX; i++)
-        hf_json_text(&e->json, hf_api_match(r->set_guard.match[i]));
+        hf_json_text(&e->json, hf_match_name(r->set_guard.match[i]));
     hf_json_array_end(&e->json);
 }
 
@@ -253,7 +253,7 @@ static void field_add(struct encoding *e, const struct hf_call_field *field,
 
 static void merge_add(struct encoding *e, const struct hf_value *value)
 {
-    const char *type = hf_api_register_type(value->type);
+    const char *type = hf_register_type_name(value->type);
     hf_json_name(&e->json, "type");
     hf_json_text(&e->json, type ? type : "");
     hf_json_name(&e->json, "value");

@@ -58,11 +58,11 @@ static void failure_log(const struct hf_work *work, const struct hf_request *req
     if ((told != 0 && now - told < PAUSE_MS && now >= told) ||
         !atomic_compare_exchange_strong(&work->server->failure_told_at, &told, now))
         return;
-    struct hf_api_cause cause = hf_api_cause(request, result);
+    struct hf_why cause = hf_why(request, result);
     struct hf_log_field fields[] = {
         { .name = "cause",
           .type = HF_LOG_TEXT,
-          .text = hf_str(hf_api_cause_name(result->answer.limit, result->answer.cause.fault)) },
+          .text = hf_str(hf_why_name(result->answer.limit, result->answer.cause.fault)) },
         { .name = "action", .type = HF_LOG_TEXT, .text = hf_str(hf_action_name(request->action)) },
         { .name = "text", .type = HF_LOG_TEXT, .text = hf_str(cause.text) },
     };
@@ -108,7 +108,7 @@ static void add_retry_after(struct hf_http_reply *reply, unsigned http_status, c
         hf_buffer_add_text(reply->fields, "Retry-After: 1\r\n");
 }
 
-static void render_problem(const struct hf_api_problem *problem, struct hf_http_reply *reply)
+static void render_problem(const struct hf_refusal *problem, struct hf_http_reply *reply)
 {
     struct hf_json j = { .out = reply->body };
     hf_api_problem(&j, problem);
@@ -120,7 +120,7 @@ static void render_problem(const struct hf_api_problem *problem, struct hf_http_
 void hf_server_answer(struct hf_json *j, const struct hf_request *request,
                       const struct hf_result *result)
 {
-    struct hf_api_cause cause = hf_api_cause(request, result);
+    struct hf_why cause = hf_why(request, result);
     if (cause.text[0])
         hf_api_refusal(j, request->action, &result->answer, hf_str(cause.text));
     else
@@ -263,11 +263,11 @@ static const char *title_of(unsigned status)
 
 void hf_server_render_refusal(void *server, struct hf_http_exchange *x, struct hf_http_reply *reply)
 {
-    struct hf_api_problem problem = { .code = x->refusal.code,
-                                      .title = title_of(x->refusal.status),
-                                      .detail = hf_str(x->refusal.detail),
-                                      .http_status = x->refusal.status,
-                                      .retry = hf_api_retry_of(x->refusal.status) };
+    struct hf_refusal problem = { .code = x->refusal.code,
+                                  .title = title_of(x->refusal.status),
+                                  .detail = hf_str(x->refusal.detail),
+                                  .http_status = x->refusal.status,
+                                  .retry = hf_retry_of(x->refusal.status) };
     (void)server;
     render_problem(&problem, reply);
     if (x->refusal.status == 401)

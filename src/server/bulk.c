@@ -212,7 +212,7 @@ static void line_render(const struct hf_work *work, struct line *line, struct hf
     hf_json_object(&j);
     hf_json_name(&j, "status");
     if (line->call && line->status == HF_INDETERMINATE) {
-        struct hf_api_problem problem = hf_api_problem_of(action, HF_INDETERMINATE);
+        struct hf_refusal problem = hf_refusal_of(action, HF_INDETERMINATE);
         problem.detail = hf_str("The answer is too large for a bulk request, or the store failed. "
                                 "The operation may have been done. Send it again as a single "
                                 "request, with the same key, to get its answer.");
@@ -231,7 +231,7 @@ static void line_render(const struct hf_work *work, struct line *line, struct hf
         hf_json_name(&j, "body");
         hf_server_answer(&j, &line->request, &line->result);
     } else {
-        struct hf_api_problem problem = hf_api_problem_of((enum hf_action)0, line->status);
+        struct hf_refusal problem = hf_refusal_of((enum hf_action)0, line->status);
         if (line->fault)
             problem.detail = hf_str(line->fault);
         s->refusals[line->status]++;

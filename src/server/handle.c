@@ -20,17 +20,17 @@ void hf_work_refuse(struct hf_work *work, unsigned status, const char *code, con
 {
     if (detail != work->fault.detail)
         snprintf(work->fault.detail, sizeof work->fault.detail, "%s", detail);
-    work->problem = (struct hf_api_problem){ .code = code,
-                                             .title = title,
-                                             .detail = hf_str(work->fault.detail),
-                                             .http_status = status,
-                                             .retry = hf_api_retry_of(status) };
+    work->problem = (struct hf_refusal){ .code = code,
+                                         .title = title,
+                                         .detail = hf_str(work->fault.detail),
+                                         .http_status = status,
+                                         .retry = hf_retry_of(status) };
 }
 
 void hf_work_fail(struct hf_work *work, enum hf_action action, enum hf_status status,
                   const char *detail)
 {
-    struct hf_api_problem words = hf_api_problem_of(action, status);
+    struct hf_refusal words = hf_refusal_of(action, status);
     work->server->refusals[status]++;
     if (detail) {
         hf_work_refuse(work, words.http_status, words.code, words.title, detail);

@@ -15,11 +15,11 @@
 #ifndef HF_SERVER_INNER_H
 #define HF_SERVER_INNER_H
 
-#include "api/cause.h"
 #include "api/decode.h"
 #include "api/encode.h"
 #include "api/problem.h"
 #include "http/server.h"
+#include "refusal/why.h"
 #include "server/handler.h"
 #include "server/log.h"
 #include "server/server.h"
@@ -51,8 +51,8 @@ struct hf_work {
     struct hf_op op;
     enum hf_status status; /* the engine's status, once it has answered */
 
-    struct hf_api_problem problem; /* a refusal by the server itself, if problem.code is set */
-    struct hf_api_fault fault;     /* the detail of `problem` */
+    struct hf_refusal problem; /* a refusal by the server itself, if problem.code is set */
+    struct hf_api_fault fault; /* the detail of `problem` */
 
     struct hf_bulk *bulk;
     struct hf_buffer text;    /* owned: a body that a thread of slow.c made */

@@ -178,9 +178,9 @@ static void refused_add(struct hf_json *j, const struct hf_call *call, unsigned 
     bool retry = false;
     for (int i = HF_INVALID_REQUEST; i < HF_STORAGE_FAILURE; i++) {
         enum hf_status status = (enum hf_status)i;
-        if (!may_refuse(call, status) || hf_api_http_status(status) != http_status)
+        if (!may_refuse(call, status) || hf_refusal_http(status) != http_status)
             continue;
-        struct hf_api_problem p = hf_api_problem_of(call->action, status);
+        struct hf_refusal p = hf_refusal_of(call->action, status);
         hf_buffer_printf(&about, "%s`%s`: %s.", about.size ? " " : "", p.code, p.title);
         retry |= status == HF_IN_PROGRESS;
     }

@@ -45,7 +45,7 @@ static void codes_describe(struct hf_json *j)
     hf_buffer_add_text(
         &text, "The error code, for programs.\n\n| code | status | meaning |\n|---|---|---|\n");
     for (enum hf_status s = status_next(HF_OK); s != HF_OK; s = status_next(s)) {
-        struct hf_api_problem p = hf_api_problem_of((enum hf_action)0, s);
+        struct hf_refusal p = hf_refusal_of((enum hf_action)0, s);
         hf_buffer_printf(&text, "| %s | %u | %s |\n", p.code, p.http_status, p.title);
     }
     for (size_t i = 0; i < sizeof own_codes / sizeof *own_codes; i++)
@@ -75,7 +75,7 @@ static void codes_add(struct hf_json *j)
 static bool has_status(unsigned http_status)
 {
     for (enum hf_status s = status_next(HF_OK); s != HF_OK; s = status_next(s))
-        if (hf_api_http_status(s) == http_status)
+        if (hf_refusal_http(s) == http_status)
             return true;
     for (size_t i = 0; i < sizeof own_codes / sizeof *own_codes; i++)
         if (own_codes[i].status == http_status)

@@ -2,11 +2,11 @@
  * journal. There are two queues, so that a page never waits for an audit. In each queue the tenants
  * take turns, and each has at most one call in progress, so that a tenant with many calls does not
  * delay the others. */
-#include "api/cause.h"
 #include "audit/audit.h"
 #include "audit/export.h"
 #include "audit/trace.h"
 #include "base/clock.h"
+#include "refusal/why.h"
 #include "server/inner.h"
 
 #include <errno.h>
@@ -49,7 +49,7 @@ static enum hf_status guard_hashes(struct hf_db *db, const struct hf_query *quer
  * The library reads a limited number of records at a time, including records of other tenants and
  * records that do not match, and a client could take an empty page for the end. */
 static enum hf_status page_fill(const struct hf_work *work, struct hf_query *query,
-                                struct hf_json *j, struct hf_api_cause *cause)
+                                struct hf_json *j, struct hf_why *cause)
 {
     struct hf_db *db = work->server->db;
     struct hf_api_shows shows = { .tenants = query->all_tenants };
@@ -64,7 +64,7 @@ static enum hf_status page_fill(const struct hf_work *work, struct hf_query *que
         struct hf_page page;
         st = hf_list(db, query, &page);
         if (st != HF_OK) {
-            *cause = hf_api_page_cause(st, &page);
+            *cause = hf_why_page(st, &page);
             return st;
         }
         hf_api_page_rows(j, query->kind, &page, shows);
@@ -83,7 +83,7 @@ void hf_slow_page(struct hf_work *work)
 {
     struct hf_query query;
     struct hf_json j = { .out = &work->text };
-    struct hf_api_cause cause = { "" };
+    struct hf_why cause = { "" };
     enum hf_status st =
         hf_api_decode_list(work->match.call, &work->input, &work->x->arena, &query, &work->fault);
     if (st != HF_OK) {

@@ -90,7 +90,7 @@ while read -r sentence; do
 done <refusals
 has "$source/src/store/journal/recover.c" '#define READ_FIRST "Before you change a file, read \"Damaged journal\" in doc/OPERATIONS.md"'
 sed -n '/^### HoldfastStorageFailures/,/^### HoldfastMemoryFull/p' "$operations" >page
-sed -n '/^const char \*hf_api_cause_name/,/^}/p' "$source/src/api/cause.c" | sed -n 's/.*= "\([a-z-]*\)".*/\1/p' | grep -v unknown >causes
+sed -n '/^const char \*hf_why_name/,/^}/p' "$source/src/refusal/why.c" | sed -n 's/.*= "\([a-z-]*\)".*/\1/p' | grep -v unknown >causes
 checks=$((checks + 1))
 [ "$(wc -l <causes)" -ge 15 ] || fail "the causes were not found"
 while read -r cause; do has page "\`$cause\`"; done <causes

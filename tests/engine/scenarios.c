@@ -554,6 +554,45 @@ static void what_could_not_be_read_is_remembered_with_its_reason(void **state)
     assert_int_equal(holds(), 0);
 }
 
+/* The sentence of the answer that kit_do has just got. */
+static void says(struct hf_request r, const char *sentence)
+{
+    char text[512], cut[8];
+    size_t size = hf_explain(&r, &k->got, text, sizeof text);
+    assert_string_equal(text, sentence);
+    assert_int_equal(size, strlen(sentence));
+    assert_int_equal(hf_explain(&r, &k->got, cut, sizeof cut), size);
+    assert_int_equal(strncmp(cut, sentence, sizeof cut - 1), 0);
+    assert_int_equal(hf_explain(&r, &k->got, NULL, 0), size);
+}
+
+/* As over HTTP: the exact reason where there is one, else the fixed sentence, or the text that is
+ * stored with the key. */
+static void a_refusal_says_what_happened_and_what_to_do(void **state)
+{
+    (void)state;
+    static const struct hf_flaw sent = { "resource", { "7", 1 } };
+    const struct hf_invalid seven = { &sent, 1, hf_str("resource: expected text, got 7") };
+    struct hf_request r = { .action = HF_BEGIN, .key = hf_str("c") };
+    r.begin.payload = hf_str("1");
+    assert_int_equal(kit_do(k, r), HF_OK);
+    says(r, "");
+    r.begin.lease_ms = -1;
+    assert_int_equal(kit_do(k, r), HF_INVALID_REQUEST);
+    says(r, "lease: expected a duration from 1ms to 3650d, got -1ms. Correct it and retry.");
+    r = (struct hf_request){ .action = HF_COMPLETE, .key = hf_str("c"), .settle = { .fence = 7 } };
+    assert_int_equal(kit_do(k, r), HF_INVALID_REQUEST);
+    says(r, "fence: 7 was never given for this claim. Its newest fence is 1. Send the fence from "
+            "the answer that you received.");
+    r = (struct hf_request){ .action = HF_CONFIRM, .key = hf_str("k") };
+    r.hold.id = hf_str("none");
+    assert_int_equal(kit_do(k, r), HF_NOT_KNOWN);
+    says(r, "There is no hold with this id. Check the id, the tenant and the store.");
+    r = (struct hf_request){ .action = HF_PLACE_HOLD, .key = hf_str("l"), .invalid = &seven };
+    assert_int_equal(kit_do(k, r), HF_INVALID_REQUEST);
+    says(r, "resource: expected text, got 7");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -573,6 +612,7 @@ int main(void)
         TEST(a_token_used_again_after_its_window_is_found_by_its_newest_use),
         TEST(a_malformed_token_is_refused_before_all_else_and_not_remembered),
         TEST(what_could_not_be_read_is_remembered_with_its_reason),
+        TEST(a_refusal_says_what_happened_and_what_to_do),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

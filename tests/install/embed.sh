@@ -14,7 +14,7 @@ cat > "$work/wanted" <<'TXT'
 form-1: order 1
 form-1: order 1 (already submitted)
 form-2: order 2
-form-1: token-collision
+form-1: token-collision: This key is already bound to another action or to other parameters. Nothing was changed. Use a new key for a new request, or send exactly the first request to get its answer.
 2 receipts to send
 TXT
 # shellcheck disable=SC2046,SC2086

@@ -1,7 +1,7 @@
 /* The encoders: each record of holdfast.h against the exact bytes that the interface promises. */
-#include "api/cause.h"
 #include "api/encode.h"
 #include "api/problem.h"
+#include "refusal/why.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -391,7 +391,7 @@ static void test_http_statuses(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
-        assert_int_equal(hf_api_http_status(statuses[i].status), statuses[i].http);
+        assert_int_equal(hf_refusal_http(statuses[i].status), statuses[i].http);
     struct hf_answer ok = { .status = HF_OK,
                             .kind = HF_RECORD_CLAIM,
                             .claim = { .state = HF_CLAIM_STARTED } };
@@ -411,7 +411,7 @@ static void test_problem_words(void **state)
     (void)state;
     for (int action = 0; action <= HF_GET_VALUE; action++) {
         for (size_t i = 1; i < sizeof statuses / sizeof *statuses; i++) {
-            struct hf_api_problem p = hf_api_problem_of((enum hf_action)action, statuses[i].status);
+            struct hf_refusal p = hf_refusal_of((enum hf_action)action, statuses[i].status);
             const char *detail = p.detail.data;
             assert_true(p.title[0] && p.title[strlen(p.title) - 1] != '.');
             assert_true(p.detail.size > 20 && detail[p.detail.size - 1] == '.');
@@ -444,7 +444,7 @@ static int end(void **state)
 static void test_causes(void **state)
 {
     enum { CAUSES = HF_LIMIT_FILES + HF_FAULT_STANDBY };
-    static struct hf_api_cause said[CAUSES];
+    static struct hf_why said[CAUSES];
     const char *words[CAUSES];
     const struct hf_request request = { .action = HF_PLACE_HOLD };
     (void)state;
@@ -456,8 +456,8 @@ static void test_causes(void **state)
             result.answer.cause.fault = (enum hf_fault)(i - HF_LIMIT_FILES + 1);
         result.answer.cause.error = 5;
         strcpy(result.answer.cause.sqlstate, "42501");
-        said[i] = hf_api_cause(&request, &result);
-        words[i] = hf_api_cause_name(result.answer.limit, result.answer.cause.fault);
+        said[i] = hf_why(&request, &result);
+        words[i] = hf_why_name(result.answer.limit, result.answer.cause.fault);
         size_t size = strlen(said[i].text);
         assert_in_range(size, 40, sizeof said[i].text - 2);
         assert_int_equal(said[i].text[size - 1], '.');
@@ -467,10 +467,10 @@ static void test_causes(void **state)
             assert_string_not_equal(words[i], words[k]);
         }
         struct hf_page page = { .cause = result.answer.cause };
-        assert_string_equal(hf_api_page_cause(HF_STORAGE_FAILURE, &page).text,
+        assert_string_equal(hf_why_page(HF_STORAGE_FAILURE, &page).text,
                             i < HF_LIMIT_FILES ? "" : said[i].text);
     }
-    assert_string_equal(hf_api_cause_name(HF_LIMIT_NONE, HF_FAULT_NONE), "unknown");
+    assert_string_equal(hf_why_name(HF_LIMIT_NONE, HF_FAULT_NONE), "unknown");
     assert_non_null(strstr(said[HF_LIMIT_FILES + HF_FAULT_DISK - 1].text, ": Input/output error."));
     assert_non_null(
         strstr(said[HF_LIMIT_FILES + HF_FAULT_DATABASE_REFUSED - 1].text, "(SQLSTATE 42501)"));

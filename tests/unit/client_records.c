@@ -224,7 +224,7 @@ static void problems(void **state)
         struct hf_json j = { .out = &out };
         struct hf_client_problem got;
         struct hf_error why = { .status = HF_OK };
-        struct hf_api_problem problem = hf_api_problem_of(HF_CONFIRM, (enum hf_status)s);
+        struct hf_refusal problem = hf_refusal_of(HF_CONFIRM, (enum hf_status)s);
         hf_api_problem(&j, &problem);
         assert_true(hf_client_read_problem(bytes_of(&out), &got, &why));
         assert_string_equal(got.code, problem.code);

@@ -14,14 +14,15 @@ store:          base core store/journal store/postgres
 store/journal:  base core store store/record
 store/postgres: base core store store/record
 engine:         base store store/record
+refusal:        base core
 net:            base
 http:           base net
 json:           base
-api:            base core http json
+api:            base core http json refusal
 audit:          base core json store/postgres
 client:         base core net http api json
-server:         base core http api audit json store/postgres
-cli:            base api audit client json server store/postgres
+server:         base core http api audit json refusal store/postgres
+cli:            base api audit client json refusal server store/postgres
 '
 # header: the only folders that may include it
 owned='

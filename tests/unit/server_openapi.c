@@ -413,7 +413,7 @@ static void test_every_code(void **state)
         assert_true(tree_has(tree_at(problem, "properties", "code", "enum", NULL),
                              hf_status_code((enum hf_status)i)));
         assert_true(has_number(tree_at(problem, "properties", "status", "enum", NULL),
-                               hf_api_http_status((enum hf_status)i)));
+                               hf_refusal_http((enum hf_status)i)));
     }
     assert_true(codes >= 20);
     assert_false(tree_has(tree_at(problem, "properties", "code", "enum", NULL), "unknown"));
@@ -429,7 +429,7 @@ static struct tree *response_of(const struct hf_call *call, unsigned status)
 static bool names_code(const struct hf_call *call, enum hf_status status)
 {
     char word[64];
-    struct tree *response = response_of(call, hf_api_http_status(status));
+    struct tree *response = response_of(call, hf_refusal_http(status));
     const struct tree *about = tree_get(response, "description");
     snprintf(word, sizeof word, "`%s`", hf_status_code(status));
     struct hf_bytes in = about ? about->text : hf_str("");
@@ -449,8 +449,8 @@ static void test_every_refusal_of_a_call(void **state)
         const struct hf_call *call = &hf_calls[i];
         for (int s = HF_INVALID_REQUEST; call->kind == HF_CALL_DO && s < HF_REFUSED; s++) {
             enum hf_status status = (enum hf_status)s;
-            struct hf_bytes own = hf_api_problem_of(call->action, status).detail;
-            if (own.data == hf_api_problem_of((enum hf_action)0, status).detail.data)
+            struct hf_bytes own = hf_refusal_of(call->action, status).detail;
+            if (own.data == hf_refusal_of((enum hf_action)0, status).detail.data)
                 continue;
             found++;
             if (!names_code(call, status))

@@ -1,6 +1,5 @@
-#include "api/cause.h"
+#include "refusal/why.h"
 
-#include "api/encode.h"
 #include "base/text.h"
 #include "core/action.h"
 
@@ -11,8 +10,7 @@
 
 #define DURATION "expected a duration from 1ms to 3650d, got %" PRId64 "ms. Correct it and retry."
 
-__attribute__((format(printf, 2, 3))) static void say(struct hf_api_cause *c, const char *format,
-                                                      ...)
+__attribute__((format(printf, 2, 3))) static void say(struct hf_why *c, const char *format, ...)
 {
     va_list args;
     if (c->text[0]) /* report only the first error */
@@ -24,7 +22,7 @@ __attribute__((format(printf, 2, 3))) static void say(struct hf_api_cause *c, co
 
 /* ---- Errors in the request itself ---- */
 
-static void blame_key(struct hf_api_cause *c, struct hf_bytes key)
+static void blame_key(struct hf_why *c, struct hf_bytes key)
 {
     if (key.size == 0)
         say(c, "key: it is empty. Use a key of 1 byte or more, the same for every attempt and new "
@@ -36,20 +34,20 @@ static void blame_key(struct hf_api_cause *c, struct hf_bytes key)
             key.size);
 }
 
-static void blame_name(struct hf_api_cause *c, const char *what, struct hf_bytes name)
+static void blame_name(struct hf_why *c, const char *what, struct hf_bytes name)
 {
     if (name.size == 0 || name.size > HF_NAME_MAX)
         say(c, "%s: expected 1 to %d bytes, got %zu. Correct it and retry.", what, HF_NAME_MAX,
             name.size);
 }
 
-static void blame_duration(struct hf_api_cause *c, const char *what, int64_t ms)
+static void blame_duration(struct hf_why *c, const char *what, int64_t ms)
 {
     if (ms < 0 || ms > HF_DURATION_MAX_MS)
         say(c, "%s: " DURATION, what, ms);
 }
 
-static void blame_fence_zero(struct hf_api_cause *c, uint64_t fence)
+static void blame_fence_zero(struct hf_why *c, uint64_t fence)
 {
     if (fence == 0)
         say(c, "fence: 0 is not a fence. Send the fence from the answer that you received.");
@@ -58,7 +56,7 @@ static void blame_fence_zero(struct hf_api_cause *c, uint64_t fence)
 /* ---- Fences ---- */
 
 /* `given` is not the newest fence. what: "claim" or "lease"; again: what gives a newer fence. */
-static void blame_fence(struct hf_api_cause *c, const char *what, const char *again, uint64_t given,
+static void blame_fence(struct hf_why *c, const char *what, const char *again, uint64_t given,
                         uint64_t newest)
 {
     if (given > newest)
@@ -73,7 +71,7 @@ static void blame_fence(struct hf_api_cause *c, const char *what, const char *ag
             given, what, newest, again);
 }
 
-static void blame_settle(struct hf_api_cause *c, const struct hf_request *r,
+static void blame_settle(struct hf_why *c, const struct hf_request *r,
                          const struct hf_answer *answer)
 {
     if (answer->kind == HF_RECORD_CLAIM && answer->claim.fence != r->settle.fence) {
@@ -91,7 +89,7 @@ static void blame_settle(struct hf_api_cause *c, const struct hf_request *r,
     blame_key(c, r->key);
 }
 
-static void blame_lease(struct hf_api_cause *c, const struct hf_request *r,
+static void blame_lease(struct hf_why *c, const struct hf_request *r,
                         const struct hf_answer *answer)
 {
     if (answer->kind == HF_RECORD_LEASE && answer->lease.fence != r->lease.fence) {
@@ -108,7 +106,7 @@ static void blame_lease(struct hf_api_cause *c, const struct hf_request *r,
 
 /* ---- Guards ---- */
 
-static void blame_guard(struct hf_api_cause *c, const struct hf_answer *answer)
+static void blame_guard(struct hf_why *c, const struct hf_answer *answer)
 {
     const struct hf_guard *guard = &answer->guard;
     char rule[64] = "exact", window[24];
@@ -117,7 +115,7 @@ static void blame_guard(struct hf_api_cause *c, const struct hf_answer *answer)
         return;
     for (uint32_t i = 0; i < guard->match_count && at < sizeof rule; i++)
         at += (size_t)snprintf(rule + at, sizeof rule - at, "%s%s", i > 0 ? "," : "",
-                               hf_api_match(guard->match[i]));
+                               hf_match_name(guard->match[i]));
     hf_duration_format(guard->window_ms, window);
     say(c,
         "match: the guard has live entries, recorded under its rule %s. Under another rule a "
@@ -134,7 +132,7 @@ static bool sums(enum hf_register_type type)
 }
 
 /* Check the value by itself: its names, its numbers and their sum. */
-static void blame_items(struct hf_api_cause *c, const struct hf_value *value)
+static void blame_items(struct hf_why *c, const struct hf_value *value)
 {
     uint64_t up = 0, down = 0;
     bool numbers = value->type != HF_TYPE_UNION;
@@ -151,15 +149,15 @@ static void blame_items(struct hf_api_cause *c, const struct hf_value *value)
                "9223372036854775807.");
 }
 
-static void blame_merge(struct hf_api_cause *c, const struct hf_request *r,
+static void blame_merge(struct hf_why *c, const struct hf_request *r,
                         const struct hf_answer *answer)
 {
     const struct hf_value *value = r->merge.value;
-    const char *type = value ? hf_api_register_type(value->type) : NULL;
+    const char *type = value ? hf_register_type_name(value->type) : NULL;
     if (answer->status != HF_INVALID_REQUEST || !type)
         return;
     if (answer->kind == HF_RECORD_REGISTER && answer->reg.value.type != value->type) {
-        const char *has = hf_api_register_type(answer->reg.value.type);
+        const char *has = hf_register_type_name(answer->reg.value.type);
         say(c,
             "type: the register has the type %s, which cannot change, and this is a merge of type "
             "%s. Use another name.",
@@ -184,14 +182,14 @@ static void blame_merge(struct hf_api_cause *c, const struct hf_request *r,
 
 /* ---- All actions ---- */
 
-static void blame_begin(struct hf_api_cause *c, const struct hf_request *r)
+static void blame_begin(struct hf_why *c, const struct hf_request *r)
 {
     blame_duration(c, "lease", r->begin.lease_ms);
     blame_duration(c, "retention", r->begin.retention_ms);
     blame_key(c, r->key);
 }
 
-static void blame_keyed(struct hf_api_cause *c, const struct hf_request *r)
+static void blame_keyed(struct hf_why *c, const struct hf_request *r)
 {
     if (r->client.size == 0)
         blame_key(c, r->key);
@@ -207,7 +205,7 @@ static void blame_keyed(struct hf_api_cause *c, const struct hf_request *r)
 }
 
 /* A client's number that has left the ones that are remembered. */
-static void blame_old_number(struct hf_api_cause *c, const struct hf_request *r)
+static void blame_old_number(struct hf_why *c, const struct hf_request *r)
 {
     say(c,
         "sequence: %" PRIu64 " is %d or more below the highest number of this client, so what it "
@@ -215,7 +213,7 @@ static void blame_old_number(struct hf_api_cause *c, const struct hf_request *r)
         r->sequence, HF_SEQUENCE_WINDOW);
 }
 
-static void blame_limit(struct hf_api_cause *c, enum hf_limit limit)
+static void blame_limit(struct hf_why *c, enum hf_limit limit)
 {
     static const char again[] =
         "Nothing was changed and nothing was stored. Retry later with the same key.";
@@ -242,7 +240,7 @@ static void blame_limit(struct hf_api_cause *c, enum hf_limit limit)
 }
 
 /* After a failure, unlike a limit, the outcome of an earlier call with the key may be unread. */
-static void blame_fault(struct hf_api_cause *c, const struct hf_cause *cause)
+static void blame_fault(struct hf_why *c, const struct hf_cause *cause)
 {
     static const char again[] = "This call changed nothing. Retry later with the same key: an "
                                 "earlier call with it may have acted.";
@@ -283,7 +281,7 @@ static void blame_fault(struct hf_api_cause *c, const struct hf_cause *cause)
     }
 }
 
-const char *hf_api_cause_name(enum hf_limit limit, enum hf_fault fault)
+const char *hf_why_name(enum hf_limit limit, enum hf_fault fault)
 {
     static const char *const limits[] = {
         [HF_LIMIT_DISK] = "disk-full",
@@ -312,17 +310,17 @@ const char *hf_api_cause_name(enum hf_limit limit, enum hf_fault fault)
     return faults[(size_t)fault < sizeof faults / sizeof *faults ? fault : HF_FAULT_NONE];
 }
 
-struct hf_api_cause hf_api_page_cause(enum hf_status status, const struct hf_page *page)
+struct hf_why hf_why_page(enum hf_status status, const struct hf_page *page)
 {
-    struct hf_api_cause c = { "" };
+    struct hf_why c = { "" };
     if (status == HF_STORAGE_FAILURE)
         blame_fault(&c, &page->cause);
     return c;
 }
 
-struct hf_api_cause hf_api_cause(const struct hf_request *r, const struct hf_result *result)
+struct hf_why hf_why(const struct hf_request *r, const struct hf_result *result)
 {
-    struct hf_api_cause c = { "" };
+    struct hf_why c = { "" };
     const struct hf_answer *answer = &result->answer;
     if (answer->status == HF_STORAGE_FAILURE) {
         blame_limit(&c, answer->limit);
@@ -352,4 +350,23 @@ struct hf_api_cause hf_api_cause(const struct hf_request *r, const struct hf_res
         break;
     }
     return c;
+}
+
+/* ---- For programs that embed the library ---- */
+
+size_t hf_explain(const struct hf_request *request, const struct hf_result *result, char *text,
+                  size_t size)
+{
+    const struct hf_answer *answer = &result->answer;
+    if (size > 0)
+        text[0] = '\0';
+    if (answer->status == HF_OK)
+        return 0;
+    struct hf_why why = hf_why(request, result);
+    struct hf_bytes said = hf_refusal_of(request->action, answer->status).detail;
+    if (why.text[0])
+        said = hf_str(why.text);
+    else if (answer->kind == HF_RECORD_VALUE && answer->value.size > 0)
+        said = answer->value;
+    return (size_t)snprintf(text, size, "%.*s", (int)said.size, (const char *)said.data);
 }
