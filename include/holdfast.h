@@ -195,6 +195,7 @@ struct hf_resource {
     struct hf_bytes tenant, name;
     uint32_t capacity, held, confirmed;
     bool open;
+    bool require_fence; /* a hold without a fence is HF_STALE_FENCE */
     uint64_t fence;  /* the highest fence that a hold on it has used, or 0 */
     uint64_t newest; /* ordinal of the newest hold on it, or 0 */
     hf_time created_at;
@@ -325,6 +326,7 @@ struct hf_register {
     struct hf_value value;
     uint64_t version; /* 1, 2, 3 ..., one more with each change and with its deletion */
     uint64_t fence;   /* the highest fence that a write has used, or 0 */
+    bool require_fence; /* a write or deletion without a fence is HF_STALE_FENCE */
     hf_time changed_at;
 };
 
@@ -424,6 +426,10 @@ struct hf_invalid {
     struct hf_bytes why;
 };
 
+/* From now on, must what takes a fence carry one? Without one, an old writer that never asked for a
+ * fence would pass. */
+enum hf_require { HF_REQUIRE_UNCHANGED = 0, HF_REQUIRED = 1, HF_NOT_REQUIRED = 2 };
+
 /* One request. Zero is the default of every member; set `action`, `key` if needed, and the member
  * of the union that the list above names. Everything is borrowed. */
 struct hf_request {
@@ -455,6 +461,7 @@ struct hf_request {
             struct hf_bytes name;
             uint32_t capacity; /* 0: unchanged (1 if new). Never below the units taken */
             enum { HF_LEAVE = 0, HF_SET_OPEN = 1, HF_SET_CLOSED = 2 } open;
+            enum hf_require require_fence; /* of holds; new: not required */
         } set_resource;
         struct {
             struct hf_bytes name;
@@ -497,6 +504,9 @@ struct hf_request {
             uint64_t fence;
             bool has_if_version; /* HF_VERSION_MISMATCH unless the register has this version; */
             uint64_t if_version; /* 0: unless it does not exist */
+            /* HF_WRITE: of the writes and deletions after this one; new: not required. Merges need
+             * none */
+            enum hf_require require_fence;
         } write;
         struct {
             struct hf_bytes name;

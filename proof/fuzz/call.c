@@ -64,6 +64,7 @@ static void same_request(const struct hf_request *a, const struct hf_request *b)
         FUZZ_WANT(hf_bytes_equal(a->set_resource.name, b->set_resource.name));
         FUZZ_WANT(a->set_resource.capacity == b->set_resource.capacity);
         FUZZ_WANT(a->set_resource.open == b->set_resource.open);
+        FUZZ_WANT(a->set_resource.require_fence == b->set_resource.require_fence);
         break;
     case HF_SET_GUARD: same_guard(a, b); break;
     case HF_CHECK:

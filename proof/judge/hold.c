@@ -177,8 +177,9 @@ const char *judge_resource_differs(const struct judge_record *record,
         return "its count of held units is wrong";
     if (shown->confirmed != want->confirmed)
         return "its count of confirmed units is wrong";
-    if (shown->capacity != want->capacity || shown->open != want->open)
-        return "its capacity, or whether it is open, is wrong";
+    if (shown->capacity != want->capacity || shown->open != want->open ||
+        shown->require_fence != want->require_fence)
+        return "its capacity, or whether it is open or requires a fence, is wrong";
     if (shown->fence != want->fence)
         return "its fence is not the highest that a hold has carried";
     if (shown->newest != want->newest || shown->created_at != want->created_at)
@@ -287,8 +288,9 @@ void judge_rule_place(struct judge_step *s)
     uint64_t taken = (uint64_t)b->resource.live_count + b->resource.resource.confirmed;
     bool full = b->present ? !b->resource.resource.open || taken >= b->resource.resource.capacity
                            : s->j->rules.strict;
+    const struct hf_resource *is = &b->resource.resource;
     bool stale =
-        b->present && q->place_hold.fence != 0 && q->place_hold.fence <= b->resource.resource.fence;
+        b->present && (q->place_hold.fence ? q->place_hold.fence <= is->fence : is->require_fence);
     uint64_t may =
         (full ? JUDGE_IS(HF_RESOURCE_UNAVAILABLE) : 0) | (stale ? JUDGE_IS(HF_STALE_FENCE) : 0);
     if (may)
@@ -504,7 +506,8 @@ void judge_rule_set_resource(struct judge_step *s)
     const struct hf_request *q = &s->op->request;
     int open = (int)q->set_resource.open;
     if (!judge_name_valid(q->set_resource.name) || q->set_resource.capacity > HF_CAPACITY_MAX ||
-        open < HF_LEAVE || open > HF_SET_CLOSED) {
+        open < HF_LEAVE || open > HF_SET_CLOSED ||
+        (unsigned)q->set_resource.require_fence > HF_NOT_REQUIRED) {
         judge_allow(s, JUDGE_IS(HF_INVALID_REQUEST), "the request is malformed");
         return;
     }
@@ -520,6 +523,8 @@ void judge_rule_set_resource(struct judge_step *s)
     struct hf_resource next = now;
     next.capacity = q->set_resource.capacity ? q->set_resource.capacity : now.capacity;
     next.open = open == HF_LEAVE ? now.open : open == HF_SET_OPEN;
+    if (q->set_resource.require_fence != HF_REQUIRE_UNCHANGED)
+        next.require_fence = q->set_resource.require_fence == HF_REQUIRED;
     uint64_t least = (uint64_t)b->resource.live_count + now.confirmed;
     uint64_t may =
         (next.capacity >= least ? JUDGE_IS(HF_OK) : 0) |
@@ -527,7 +532,8 @@ void judge_rule_set_resource(struct judge_step *s)
     judge_allow(s, may, "PC11: a capacity is never below what is taken");
     if (s->op->status != HF_OK)
         return;
-    if (!b->present || next.capacity != now.capacity || next.open != now.open) {
+    if (!b->present || next.capacity != now.capacity || next.open != now.open ||
+        next.require_fence != now.require_fence) {
         struct judge_body *change = judge_change(s, r);
         change->present = true;
         change->resource.resource = next;

@@ -249,6 +249,7 @@ bool judge_request_same(const struct hf_request *a, const struct hf_request *b)
         return same(a->write.name, b->write.name) &&
                judge_stored_same(a->write.value, b->write.value) &&
                a->write.fence == b->write.fence &&
+               a->write.require_fence == b->write.require_fence &&
                a->write.has_if_version == b->write.has_if_version &&
                (!a->write.has_if_version || a->write.if_version == b->write.if_version);
     case HF_APPLY:
@@ -273,7 +274,8 @@ static bool resource_same(const struct hf_resource *a, const struct hf_resource 
 {
     return same(a->tenant, b->tenant) && same(a->name, b->name) && a->capacity == b->capacity &&
            a->held == b->held && a->confirmed == b->confirmed && a->open == b->open &&
-           a->fence == b->fence && a->newest == b->newest && a->created_at == b->created_at;
+           a->require_fence == b->require_fence && a->fence == b->fence && a->newest == b->newest &&
+           a->created_at == b->created_at;
 }
 
 bool judge_guard_same(const struct hf_guard *a, const struct hf_guard *b)
@@ -305,8 +307,8 @@ static bool lease_same(const struct hf_lease *a, const struct hf_lease *b)
 static bool register_same(const struct hf_register *a, const struct hf_register *b)
 {
     return same(a->tenant, b->tenant) && same(a->name, b->name) && a->version == b->version &&
-           a->fence == b->fence && a->changed_at == b->changed_at &&
-           judge_value_same(&a->value, &b->value);
+           a->fence == b->fence && a->require_fence == b->require_fence &&
+           a->changed_at == b->changed_at && judge_value_same(&a->value, &b->value);
 }
 
 bool judge_answer_same(const struct hf_answer *a, const struct hf_answer *b)

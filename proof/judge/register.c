@@ -15,7 +15,8 @@ static void shown(struct judge_step *s, const struct hf_register *want)
         judge_object(s, "the value of the register is wrong");
     else if (!judge_bytes_equal(want->tenant, got->tenant) ||
              !judge_bytes_equal(want->name, got->name) || want->version != got->version ||
-             want->fence != got->fence || want->changed_at != got->changed_at)
+             want->fence != got->fence || want->require_fence != got->require_fence ||
+             want->changed_at != got->changed_at)
         judge_object(s,
                      "the register should have version %llu, fence %llu and be changed at %lld, "
                      "and has %llu, %llu and %lld",
@@ -49,11 +50,18 @@ static struct hf_register *changed(struct judge_step *s, struct judge_record *r)
     return &b->reg;
 }
 
+/* Is a write with this fence refused? Fence 0 is none. */
+static bool stale(const struct hf_register *reg, uint64_t fence)
+{
+    return fence == 0 ? reg->require_fence : fence <= reg->fence;
+}
+
 void judge_rule_write(struct judge_step *s)
 {
     const struct hf_request *q = &s->op->request;
     struct judge_record *r = NULL;
-    if (judge_name_valid(q->write.name) && q->write.value.size <= HF_VALUE_MAX)
+    if (judge_name_valid(q->write.name) && q->write.value.size <= HF_VALUE_MAX &&
+        (unsigned)q->write.require_fence <= HF_NOT_REQUIRED)
         r = judge_look(s, JUDGE_REGISTER, q->write.name, none());
     if (!r || (there(r) && r->body.reg.value.type != HF_TYPE_PLAIN)) {
         judge_allow(s, JUDGE_IS(HF_INVALID_REQUEST),
@@ -62,7 +70,7 @@ void judge_rule_write(struct judge_step *s)
     }
     uint64_t version = there(r) ? r->body.reg.version : 0;
     uint64_t may = 0;
-    if (known(r, s->now) && q->write.fence != 0 && q->write.fence <= r->body.reg.fence)
+    if (known(r, s->now) && stale(&r->body.reg, q->write.fence))
         may |= JUDGE_IS(HF_STALE_FENCE);
     if (q->write.has_if_version && q->write.if_version != version)
         may |= JUDGE_IS(HF_VERSION_MISMATCH);
@@ -75,6 +83,8 @@ void judge_rule_write(struct judge_step *s)
     reg->value = (struct hf_value){ .type = HF_TYPE_PLAIN, .bytes = q->write.value };
     if (q->write.fence != 0)
         reg->fence = q->write.fence;
+    if (q->write.require_fence != HF_REQUIRE_UNCHANGED)
+        reg->require_fence = q->write.require_fence == HF_REQUIRED;
     shown(s, reg);
 }
 
@@ -87,7 +97,7 @@ void judge_rule_delete_register(struct judge_step *s)
     }
     struct judge_record *r = judge_look(s, JUDGE_REGISTER, q->write.name, none());
     uint64_t may = there(r) ? 0 : JUDGE_IS(HF_NOT_KNOWN);
-    if (there(r) && q->write.fence != 0 && q->write.fence <= r->body.reg.fence)
+    if (there(r) && stale(&r->body.reg, q->write.fence))
         may |= JUDGE_IS(HF_STALE_FENCE);
     if (there(r) && q->write.has_if_version && q->write.if_version != r->body.reg.version)
         may |= JUDGE_IS(HF_VERSION_MISMATCH);

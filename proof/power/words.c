@@ -61,6 +61,7 @@ static void add_resource(uint64_t *hash, const struct hf_resource *r)
     add(hash, r->confirmed);
     add(hash, r->open);
     add(hash, r->fence);
+    add(hash, r->require_fence);
     add(hash, r->newest);
     add_time(hash, r->created_at);
 }
@@ -144,6 +145,7 @@ static void add_register(uint64_t *hash, const struct hf_register *r)
     add_bytes(hash, r->name);
     add(hash, r->version);
     add(hash, r->fence);
+    add(hash, r->require_fence);
     add_time(hash, r->changed_at);
     add(hash, (uint64_t)v->type);
     add_time(hash, v->number);

@@ -314,6 +314,13 @@ static void make_claim(const struct sim_step *s, const struct sim_shown *known,
     r->settle.lease_ms = r->action == HF_HEARTBEAT ? s->amount : 0;
 }
 
+/* One in 16 requires a fence, and two say that none is required. */
+static enum hf_require require(const struct sim_step *s)
+{
+    static const enum hf_require wishes[16] = { HF_REQUIRED, HF_NOT_REQUIRED, HF_NOT_REQUIRED };
+    return wishes[s->draw >> 40 & 15];
+}
+
 static void make_write(const struct sim_step *s, const struct sim_shown *known,
                        struct hf_arena *arena, struct hf_request *r)
 {
@@ -321,6 +328,7 @@ static void make_write(const struct sim_step *s, const struct sim_shown *known,
     r->write.fence = known->fence;
     r->write.has_if_version = s->variant >= 3;
     r->write.if_version = s->variant == 4 ? known->version + 1 : known->version;
+    r->write.require_fence = require(s);
 }
 
 static void make_identity(const struct sim_step *s, struct hf_arena *arena, struct hf_request *r)
@@ -450,6 +458,7 @@ void sim_ask_make(struct sim_ask *ask, const struct sim_mix *mix, struct sim_kno
         r->set_resource.name = thing(mix, arena, 'r', s->thing);
         r->set_resource.capacity = (uint32_t)s->amount;
         r->set_resource.open = s->variant;
+        r->set_resource.require_fence = require(s);
         break;
     default:
         if (r->action >= HF_GET_HOLD)

@@ -47,6 +47,7 @@ static void add_resource(struct sim_trace *t, const struct hf_resource *r)
     sim_trace_number(t, r->held);
     sim_trace_number(t, r->confirmed);
     sim_trace_number(t, r->open);
+    sim_trace_number(t, r->require_fence);
     sim_trace_number(t, r->fence);
     sim_trace_number(t, r->newest);
 }
@@ -93,6 +94,7 @@ static void add_register(struct sim_trace *t, const struct hf_register *r)
     sim_trace_bytes(t, r->name);
     sim_trace_number(t, r->version);
     sim_trace_number(t, r->fence);
+    sim_trace_number(t, r->require_fence);
     sim_trace_number(t, r->value.type);
     sim_trace_number(t, (uint64_t)r->value.number);
     sim_trace_number(t, r->value.flag);

@@ -45,6 +45,9 @@ static const struct hf_call_field resource_fields[] = {
       .most = HF_CAPACITY_MAX },
     { "open", FLAG, false, NULL, "false: no new holds; default: unchanged (true if new)",
       IN(set_resource.open), MEANS(HF_SET_CLOSED, HF_SET_OPEN) },
+    { "require_fence", FLAG, false, NULL,
+      "true: a hold without a fence is stale-fence; default: unchanged (false if new)",
+      IN(set_resource.require_fence), MEANS(HF_NOT_REQUIRED, HF_REQUIRED) },
 };
 
 static const struct hf_call_field guard_fields[] = {
@@ -137,6 +140,10 @@ static const struct hf_call_field write_fields[] = {
     { "if_version", NUMBER, false, NULL,
       "refuse unless the register has this version; 0: refuse if it exists", IN(write.if_version),
       HAS(write.has_if_version) },
+    { "require_fence", FLAG, false, NULL,
+      "true: after this write, a write or deletion without a fence is stale-fence; default: "
+      "unchanged (false if new)",
+      IN(write.require_fence), MEANS(HF_NOT_REQUIRED, HF_REQUIRED) },
 };
 
 static const struct hf_call_field delete_fields[] = {

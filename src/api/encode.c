@@ -105,6 +105,10 @@ void hf_api_resource(struct hf_json *j, const struct hf_resource *resource)
     hf_json_bool(j, resource->open);
     hf_json_name(j, "fence");
     hf_json_uint(j, resource->fence);
+    if (resource->require_fence) {
+        hf_json_name(j, "require_fence");
+        hf_json_bool(j, true);
+    }
     hf_json_object_end(j);
 }
 

@@ -79,5 +79,9 @@ void hf_api_register(struct hf_json *j, const struct hf_register *reg)
     hf_json_uint(j, reg->version);
     hf_json_name(j, "fence");
     hf_json_uint(j, reg->fence);
+    if (reg->require_fence) {
+        hf_json_name(j, "require_fence");
+        hf_json_bool(j, true);
+    }
     hf_json_object_end(j);
 }

@@ -30,7 +30,7 @@ struct hf_audit_resource {
     uint32_t held, confirmed;                   /* counted here: its holds in these states */
     uint64_t fence, row_newest, newest;
     hf_time created_at;
-    bool recorded, open;
+    bool recorded, open, requires_fence;
 };
 
 struct hf_audit_resource_item {
@@ -81,6 +81,7 @@ struct hf_audit_register {
     uint64_t version, fence;
     hf_time forgotten_at; /* of a deleted register */
     uint8_t type;
+    bool requires_fence;
 };
 
 struct hf_audit_numbers {

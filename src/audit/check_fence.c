@@ -111,6 +111,7 @@ static void register_forget(struct hf_audit_register *r, hf_time now)
     if (r->type == HF_TYPE_DELETED && now >= r->forgotten_at) {
         r->version = r->fence = 0;
         r->type = 0;
+        r->requires_fence = false;
     }
 }
 
@@ -146,6 +147,14 @@ void hf_audit_judge_register(struct hf_audit_state *s, const struct hf_audit_ent
                        "not have this fence",
                        hf_audit_show(row->name).text, (unsigned long long)r->fence,
                        (unsigned long long)row->fence);
+    if (r->requires_fence && e->action != HF_MERGE && row->fence <= r->fence)
+        hf_audit_break(s, HF_AUDIT_REGISTER, e,
+                       "register %s requires a fence, and was changed without one",
+                       hf_audit_show(row->name).text);
+    if (row->require_fence != r->requires_fence && !hf_audit_digest_requires(e, row))
+        hf_audit_break(s, HF_AUDIT_REGISTER, e,
+                       "register %s requires %s fence from now on, but the call did not set that",
+                       hf_audit_show(row->name).text, row->require_fence ? "a" : "no");
     if (r->version > 0 && r->type != (uint8_t)row->value.type && r->type != HF_TYPE_DELETED &&
         row->value.type != HF_TYPE_DELETED)
         hf_audit_break(s, HF_AUDIT_REGISTER, e, "register %s changes its type from %s to %s",
@@ -158,6 +167,7 @@ void hf_audit_judge_register(struct hf_audit_state *s, const struct hf_audit_ent
     r->version = row->version;
     r->fence = row->fence;
     r->type = (uint8_t)row->value.type;
+    r->requires_fence = row->require_fence;
     r->forgotten_at = r->type == HF_TYPE_DELETED && row->value.bytes.size == 8
                           ? (hf_time)hf_get64(row->value.bytes.data)
                           : INT64_MAX;

@@ -444,6 +444,15 @@ static void judge_resource(struct hf_audit_state *s, const struct hf_audit_entry
                        "not have this fence",
                        hf_audit_show(row->name).text, (unsigned long long)r->fence,
                        (unsigned long long)row->fence);
+    if (r->recorded && r->requires_fence && e->action == HF_PLACE_HOLD && e->status == HF_OK &&
+        row->fence <= r->fence)
+        hf_audit_break(s, HF_AUDIT_FENCES, e,
+                       "resource %s requires a fence, and a hold was placed without one",
+                       hf_audit_show(row->name).text);
+    if (row->require_fence != r->requires_fence && e->action != HF_SET_RESOURCE)
+        hf_audit_break(s, HF_AUDIT_FENCES, e,
+                       "resource %s requires %s fence from now on, but this call does not set that",
+                       hf_audit_show(row->name).text, row->require_fence ? "a" : "no");
     s->report->resources += !r->recorded;
     r->capacity = row->capacity;
     r->row_held = row->held;
@@ -452,6 +461,7 @@ static void judge_resource(struct hf_audit_state *s, const struct hf_audit_entry
     r->fence = row->fence;
     r->created_at = row->created_at;
     r->open = row->open;
+    r->requires_fence = row->require_fence;
     r->recorded = true;
 }
 

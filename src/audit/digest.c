@@ -101,10 +101,13 @@ static struct hf_bytes value_part(struct hf_bytes value)
     return value.size >= 34 && p[0] == 0 && p[1] == 'j' ? hf_mem(p, 34) : value;
 }
 
+enum requires { SAYS_NOTHING, SAYS_WHAT_IS };
+
 /* A write or deletion may have carried the version that it replaced. That is 0 for a new register,
- * even if it continues the version of a deleted one. fenced: it also carried its fence. */
+ * even if it continues the version of a deleted one. fenced: it also carried its fence. says: a
+ * write may have said what is now required. */
 static bool write_fits_with(const struct hf_audit_entry *entry, const struct hf_register *reg,
-                            bool fenced)
+                            bool fenced, enum requires says)
 {
     for (int with = 0; with < 3; with++) {
         struct hf_sha256 s;
@@ -115,6 +118,8 @@ static bool write_fits_with(const struct hf_audit_entry *entry, const struct hf_
         if (with > 0)
             number_add(&s, "if_version", with == 1 ? reg->version - 1 : 0);
         bytes_add(&s, "name", reg->name);
+        if (says == SAYS_WHAT_IS)
+            number_add(&s, "require_fence", reg->require_fence ? 1 : 2);
         if (entry->action == HF_WRITE)
             bytes_add(&s, "value", value_part(reg->value.bytes));
         hf_sha256_end(&s, digest);
@@ -124,9 +129,24 @@ static bool write_fits_with(const struct hf_audit_entry *entry, const struct hf_
     return false;
 }
 
+static bool write_fits_fenced(const struct hf_audit_entry *entry, const struct hf_register *reg,
+                              bool fenced)
+{
+    return write_fits_with(entry, reg, fenced, SAYS_NOTHING) ||
+           (entry->action == HF_WRITE && write_fits_with(entry, reg, fenced, SAYS_WHAT_IS));
+}
+
 static bool write_fits(const struct hf_audit_entry *entry, const struct hf_register *reg)
 {
-    return write_fits_with(entry, reg, false) || write_fits_with(entry, reg, true);
+    return write_fits_fenced(entry, reg, false) || write_fits_fenced(entry, reg, true);
+}
+
+bool hf_audit_digest_requires(const struct hf_audit_entry *entry, const struct hf_register *reg)
+{
+    if (entry->action != HF_WRITE || entry->status != HF_OK)
+        return false;
+    return !entry->digest || write_fits_with(entry, reg, false, SAYS_WHAT_IS) ||
+           write_fits_with(entry, reg, true, SAYS_WHAT_IS);
 }
 
 static bool delete_lease_fits(const struct hf_audit_entry *entry, const struct hf_lease *lease)
@@ -185,7 +205,7 @@ bool hf_audit_digest_raises(const struct hf_audit_entry *entry, const struct hf_
     if (!entry->digest)
         return true;
     if (reg)
-        return write_fits_with(entry, &raised->reg, true);
+        return write_fits_fenced(entry, &raised->reg, true);
     return hf_audit_answer_read(entry, rows, &answer) && answer.kind == HF_ROW_HOLD &&
            hf_bytes_equal(answer.hold.resource, raised->resource.name) &&
            place_fits_with(entry, &answer.hold, raised->resource.fence);

@@ -28,4 +28,8 @@ enum hf_audit_fits hf_audit_digest_fits(const struct hf_audit_entry *entry,
 bool hf_audit_digest_raises(const struct hf_audit_entry *entry, const struct hf_audit_row *rows,
                             const struct hf_audit_row *raised);
 
+/* hf_audit_digest_requires: can the entry have set what `reg` says about fences? Only a successful
+ * write that says so in its digest. */
+bool hf_audit_digest_requires(const struct hf_audit_entry *entry, const struct hf_register *reg);
+
 #endif

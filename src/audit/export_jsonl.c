@@ -60,6 +60,7 @@ static void resource_members(struct hf_json *j, const struct hf_resource *r)
     UINT(j, "held", r->held);
     UINT(j, "confirmed", r->confirmed);
     BOOL(j, "open", r->open);
+    BOOL(j, "require_fence", r->require_fence);
     UINT(j, "fence", r->fence);
     UINT(j, "newest", r->newest);
     TIME(j, "created_at", r->created_at);
@@ -176,6 +177,7 @@ static void register_members(struct hf_json *j, const struct hf_register *r, str
     TEXT(j, "type", hf_audit_type_name(r->value.type));
     UINT(j, "version", r->version);
     UINT(j, "fence", r->fence);
+    BOOL(j, "require_fence", r->require_fence);
     TIME(j, "changed_at", r->changed_at);
     value_members(j, &r->value, items);
 }

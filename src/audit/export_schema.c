@@ -55,15 +55,16 @@ const char *hf_audit_sqlite_tables(void)
 
         "CREATE TABLE resources("
         " tenant NOT NULL, name NOT NULL, capacity INTEGER NOT NULL, held INTEGER NOT NULL,"
-        " confirmed INTEGER NOT NULL, open INTEGER NOT NULL, fence INTEGER NOT NULL,"
-        " newest INTEGER NOT NULL,"
+        " confirmed INTEGER NOT NULL, open INTEGER NOT NULL, require_fence INTEGER NOT NULL,"
+        " fence INTEGER NOT NULL, newest INTEGER NOT NULL,"
         " created_at INTEGER NOT NULL, created_text" TIME_TEXT("created_at") ","
         " PRIMARY KEY(tenant, name)) WITHOUT ROWID;"
 
         "CREATE TABLE resource_events("
         " position INTEGER NOT NULL, at INTEGER NOT NULL, at_text" TIME_TEXT("at") ","
         " tenant NOT NULL, name NOT NULL, capacity INTEGER NOT NULL, held INTEGER NOT NULL,"
-        " confirmed INTEGER NOT NULL, open INTEGER NOT NULL, fence INTEGER NOT NULL);"
+        " confirmed INTEGER NOT NULL, open INTEGER NOT NULL, require_fence INTEGER NOT NULL,"
+        " fence INTEGER NOT NULL);"
 
         "CREATE TABLE guards("
         " tenant NOT NULL, name NOT NULL, window_ms INTEGER NOT NULL, match TEXT NOT NULL,"
@@ -108,14 +109,14 @@ const char *hf_audit_sqlite_tables(void)
 
         "CREATE TABLE registers("
         " tenant NOT NULL, name NOT NULL, type TEXT NOT NULL, version INTEGER NOT NULL,"
-        " fence INTEGER NOT NULL, changed_at INTEGER NOT NULL,"
+        " fence INTEGER NOT NULL, require_fence INTEGER NOT NULL, changed_at INTEGER NOT NULL,"
         " changed_text" TIME_TEXT("changed_at") ","
         " value, total INTEGER, PRIMARY KEY(tenant, name)) WITHOUT ROWID;"
 
         "CREATE TABLE register_events("
         " position INTEGER PRIMARY KEY, at INTEGER NOT NULL, at_text" TIME_TEXT("at") ","
-        " tenant NOT NULL, name NOT NULL, version INTEGER NOT NULL, fence INTEGER NOT NULL, value,"
-        " total INTEGER);"
+        " tenant NOT NULL, name NOT NULL, version INTEGER NOT NULL, fence INTEGER NOT NULL,"
+        " require_fence INTEGER NOT NULL, value, total INTEGER);"
 
         "CREATE TABLE clients("
         " tenant NOT NULL, name NOT NULL, highest INTEGER NOT NULL, used TEXT NOT NULL,"

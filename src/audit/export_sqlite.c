@@ -54,16 +54,16 @@ static const char *const statements[STATEMENTS] = {
          "state = excluded.state, ended_at = excluded.ended_at"),
     [ADD_HOLD_EVENT] = "INSERT OR IGNORE INTO hold_events VALUES(?,?,?,?,?,?)",
     [ADD_SUCCESSOR] = "INSERT OR IGNORE INTO successors VALUES(?,?,?)",
-    [ADD_RESOURCE] = "INSERT OR REPLACE INTO resources VALUES(?,?,?,?,?,?,?,?,?)",
-    [ADD_RESOURCE_EVENT] = "INSERT INTO resource_events VALUES(?,?,?,?,?,?,?,?,?)",
+    [ADD_RESOURCE] = "INSERT OR REPLACE INTO resources VALUES(?,?,?,?,?,?,?,?,?,?)",
+    [ADD_RESOURCE_EVENT] = "INSERT INTO resource_events VALUES(?,?,?,?,?,?,?,?,?,?)",
     [ADD_GUARD] = "INSERT OR REPLACE INTO guards VALUES(?,?,?,?,?,?,?)",
     [ADD_GUARD_ENTRY] = "INSERT OR IGNORE INTO guard_entries VALUES(?,?,?,?,?,?,?)",
     [ADD_CLAIM] = "INSERT OR REPLACE INTO claims VALUES(?,?,?,?,?,?,?,?,?,?,?)",
     [ADD_CLAIM_EVENT] = "INSERT OR IGNORE INTO claim_events VALUES(?,?,?,?,?,?,?,?,?,?)",
     [ADD_LEASE] = "INSERT OR REPLACE INTO leases VALUES(?,?,?,?,?,?,?,?)",
     [ADD_LEASE_EVENT] = "INSERT OR IGNORE INTO lease_events VALUES(?,?,?,?,?,?,?,?,?)",
-    [ADD_REGISTER] = "INSERT OR REPLACE INTO registers VALUES(?,?,?,?,?,?,?,?)",
-    [ADD_REGISTER_EVENT] = "INSERT OR IGNORE INTO register_events VALUES(?,?,?,?,?,?,?,?)",
+    [ADD_REGISTER] = "INSERT OR REPLACE INTO registers VALUES(?,?,?,?,?,?,?,?,?)",
+    [ADD_REGISTER_EVENT] = "INSERT OR IGNORE INTO register_events VALUES(?,?,?,?,?,?,?,?,?)",
     [ADD_CLIENT] = "INSERT OR REPLACE INTO clients VALUES(?,?,?,?)",
     [ADD_VALUE] = "INSERT OR REPLACE INTO app_values VALUES(?,?,?)",
     [DROP_LEASE] = "DELETE FROM leases WHERE tenant = ? AND name = ?",
@@ -241,6 +241,7 @@ static bool put_resource(struct sqlite *x, const struct hf_audit_entry *e,
     add_uint(&r, row->held);
     add_uint(&r, row->confirmed);
     add_int(&r, row->open);
+    add_int(&r, row->require_fence);
     add_uint(&r, row->fence);
     add_uint(&r, row->newest);
     add_int(&r, row->created_at);
@@ -255,6 +256,7 @@ static bool put_resource(struct sqlite *x, const struct hf_audit_entry *e,
     add_uint(&r, row->held);
     add_uint(&r, row->confirmed);
     add_int(&r, row->open);
+    add_int(&r, row->require_fence);
     add_uint(&r, row->fence);
     return put(x, &r, why);
 }
@@ -425,6 +427,7 @@ static bool put_register(struct sqlite *x, const struct hf_audit_entry *e,
     add_text(&r, hf_audit_type_name(g->value.type));
     add_uint(&r, g->version);
     add_uint(&r, g->fence);
+    add_int(&r, g->require_fence);
     add_int(&r, g->changed_at);
     add_value(x, &r, &g->value);
     if (!put(x, &r, why))
@@ -436,6 +439,7 @@ static bool put_register(struct sqlite *x, const struct hf_audit_entry *e,
     add_bytes(&r, g->name);
     add_uint(&r, g->version);
     add_uint(&r, g->fence);
+    add_int(&r, g->require_fence);
     add_value(x, &r, &g->value);
     return put(x, &r, why);
 }

@@ -195,6 +195,7 @@ static bool resource_fields(const struct hf_resource *r, struct hf_arena *arena,
     add_uint(&b, "held", r->held);
     add_uint(&b, "confirmed", r->confirmed);
     add_bool(&b, "open", r->open);
+    add_bool(&b, "require_fence", r->require_fence);
     add_uint(&b, "fence", r->fence);
     add_uint(&b, "newest", r->newest);
     add_time(&b, "created_at", r->created_at);
@@ -295,6 +296,7 @@ static bool register_fields(const struct hf_register *r, struct hf_arena *arena,
     add_bytes(&b, "value", r->value.bytes);
     add_uint(&b, "version", r->version);
     add_uint(&b, "fence", r->fence);
+    add_bool(&b, "require_fence", r->require_fence);
     add_time(&b, "changed_at", r->changed_at);
     return end(&b);
 }

@@ -101,7 +101,9 @@ static void resource_read(struct cursor *c, struct hf_resource *r)
     r->capacity = take32(c);
     r->held = take32(c);
     r->confirmed = take32(c);
-    r->open = take8(c) != 0;
+    unsigned state = take8(c); /* open; a fence is required */
+    r->open = (state & 1) != 0;
+    r->require_fence = (state & 2) != 0;
     r->fence = take64(c);
     r->newest = take64(c);
     r->created_at = take_time(c);
@@ -171,7 +173,9 @@ static void lease_read(struct cursor *c, struct hf_lease *l)
 static void register_read(struct cursor *c, struct hf_register *r)
 {
     r->tenant = c->tenant;
-    r->value.type = (enum hf_register_type)take8(c);
+    unsigned type = take8(c);
+    r->value.type = (enum hf_register_type)(type & 0x7f);
+    r->require_fence = (type & 0x80) != 0;
     r->version = take64(c);
     r->fence = take64(c);
     r->changed_at = take_time(c);

@@ -192,13 +192,14 @@ const struct hf_cli_command hf_cli_commands[] = {
       .args = "NAME",
       .args_min = 1,
       .args_max = 1,
-      .options = BIT(CAPACITY) | BIT(CLOSE) | BIT(OPEN),
+      .options = BIT(CAPACITY) | BIT(CLOSE) | BIT(OPEN) | BIT(REQUIRE_FENCE),
       .globals = CHANGES,
       .summary = "show a resource, or set its capacity, or close and open it",
       .about = "Without options, shows the resource. With options, sets it, and creates it if it "
                "is new. This needs no key: retrying is safe. An overdue hold counts as held until "
                "it is expired: by the next hold on the resource, or by the next command that "
-               "writes. The text shows how many are overdue; JSON counts them as held.",
+               "writes. The text shows how many are overdue; JSON counts them as held. With "
+               "--require-fence yes, a hold without --fence is refused.",
       .example = "  $ holdfast resource room-307 --capacity 2\n"
                  "  resource   room-307\n"
                  "  state      open\n"
@@ -331,7 +332,7 @@ const struct hf_cli_command hf_cli_commands[] = {
       .args = "write|merge|show|delete NAME",
       .args_min = 1,
       .args_max = 2,
-      .options = BIT(VALUE) | BIT(TYPE) | BIT(FENCE) | BIT(IF_VERSION) | KEY,
+      .options = BIT(VALUE) | BIT(TYPE) | BIT(FENCE) | BIT(IF_VERSION) | BIT(REQUIRE_FENCE) | KEY,
       .globals = CHANGES,
       .keyed = true,
       .summary = "write or merge a named value, guarded by a fence or a version",
@@ -343,7 +344,8 @@ const struct hf_cli_command hf_cli_commands[] = {
           "an array of strings; of lww, {\"value\":V,\"timestamp\":N,\"node\":NODE}; of vector and "
           "counter, {NODE:N}; of updown, {NODE:{\"up\":N,\"down\":N}}. The first write or merge "
           "decides the type for good. delete removes the value; its highest fence stays in force. "
-          "write and delete take a key.",
+          "After write --require-fence yes, a write or deletion without --fence is refused. write "
+          "and delete take a key.",
       .example = "  $ holdfast register merge visits --type counter --value '{\"web-1\":17}'\n"
                  "  register  visits\n"
                  "  type      counter\n"

@@ -63,6 +63,7 @@ int hf_cmd_resource(struct hf_cli *cli)
 {
     const bool close = cli->values[HF_OPT_CLOSE], open = cli->values[HF_OPT_OPEN];
     struct hf_request request = { .action = HF_SET_RESOURCE };
+    const bool fences = cli->values[HF_OPT_REQUIRE_FENCE] != NULL;
     uint64_t capacity = 0;
     if (close && open) {
         hf_cli_error(cli, "resource: --close and --open exclude each other; use one of them");
@@ -71,7 +72,9 @@ int hf_cmd_resource(struct hf_cli *cli)
     if (!hf_cli_number(cli, HF_OPT_CAPACITY, (struct hf_cli_range){ 1, HF_CAPACITY_MAX },
                        &capacity))
         return HF_EXIT_USAGE;
-    if (!close && !open && capacity == 0)
+    if (!hf_cli_require_fence(cli, &request.set_resource.require_fence))
+        return HF_EXIT_USAGE;
+    if (!close && !open && !fences && capacity == 0)
         return resource_show(cli);
     request.set_resource.name = hf_str(cli->args[0]);
     request.set_resource.capacity = (uint32_t)capacity;

@@ -22,7 +22,8 @@ static const struct hf_cli_verb lease_verbs[] = {
 };
 
 static const struct hf_cli_verb register_verbs[] = {
-    { "write", HF_WRITE, .keyed = true, .options = BIT(VALUE) | BIT(FENCE) | BIT(IF_VERSION) | KEY,
+    { "write", HF_WRITE, .keyed = true,
+      .options = BIT(VALUE) | BIT(FENCE) | BIT(IF_VERSION) | BIT(REQUIRE_FENCE) | KEY,
       .needs = HF_OPT_VALUE, .hint = "the new value, JSON or a text" },
     { "merge", HF_MERGE, .options = BIT(TYPE) | BIT(VALUE), .needs = HF_OPT_TYPE,
       .hint = "how the value is merged; see: holdfast help register" },
@@ -66,6 +67,7 @@ static bool write_read(struct hf_cli *cli, struct hf_arena *arena, struct hf_req
     request->write.has_if_version = cli->values[HF_OPT_IF_VERSION] != NULL;
     request->write.value = hf_cli_any_json(cli->values[HF_OPT_VALUE], arena);
     return fence_read(cli, &request->write.fence) &&
+           hf_cli_require_fence(cli, &request->write.require_fence) &&
            hf_cli_number(cli, HF_OPT_IF_VERSION, (struct hf_cli_range){ 0, UINT64_MAX },
                          &request->write.if_version);
 }

@@ -80,6 +80,8 @@ const struct hf_cli_option hf_cli_options[HF_OPT_COUNT] = {
                                 "closed is seen (open)" },
     [HF_OPT_DURABLE] = { "durable", "YN", NULL, "yes|no",
                          "whether identities survive the end of the process (yes)" },
+    [HF_OPT_REQUIRE_FENCE] = { "require-fence", "YN", NULL, "yes|no",
+                               "whether what takes a fence is refused without one" },
     [HF_OPT_FORCE] = { "force", NULL, NULL, NULL,
                        "change the match rule although identities are under guard" },
     [HF_OPT_RESULT] = { "result", "R", NULL, NULL,

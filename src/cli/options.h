@@ -45,6 +45,7 @@ enum hf_cli_option_id {
     HF_OPT_ON_UNAVAILABLE,
     HF_OPT_DURABLE,
     HF_OPT_FORCE,
+    HF_OPT_REQUIRE_FENCE,
     HF_OPT_RESULT,
     HF_OPT_FAIL_IF_SEEN,
     HF_OPT_FORMAT,
@@ -166,6 +167,8 @@ bool hf_cli_size(const struct hf_cli *cli, enum hf_cli_option_id id, struct hf_c
                  uint64_t *out);
 /* The index of the value among the option's choices. */
 bool hf_cli_choice(const struct hf_cli *cli, enum hf_cli_option_id id, unsigned *out);
+/* --require-fence. False: it is neither yes nor no, which is reported. */
+bool hf_cli_require_fence(const struct hf_cli *cli, enum hf_require *out);
 /* A comma-separated list of choices; at most `max`. */
 bool hf_cli_choices(const struct hf_cli *cli, enum hf_cli_option_id id, unsigned *out, size_t max,
                     size_t *count);

@@ -91,6 +91,7 @@ static void print_resource(struct hf_cli *cli, const struct hf_resource *resourc
         { "capacity", hf_str(units), HF_PLAIN },
         { "available", hf_str(available), HF_PLAIN },
         { "fence", hf_str(fence), HF_PLAIN },
+        { resource->require_fence ? "holds without a fence" : NULL, hf_str("refused"), HF_PLAIN },
     };
     hf_cli_fields(cli, fields, sizeof fields / sizeof *fields);
 }
@@ -213,6 +214,7 @@ static void print_register(const struct hf_cli *cli, const struct hf_register *r
         { sums ? "total" : NULL, hf_str(total), HF_PLAIN },
         { "version", hf_str(version), HF_PLAIN },
         { "fence", hf_str(fence), HF_PLAIN },
+        { reg->require_fence ? "writes without a fence" : NULL, hf_str("refused"), HF_PLAIN },
     };
     if (json.failed)
         hf_cli_flush_to_stdout(&json); /* ends the program */

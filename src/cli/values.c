@@ -114,6 +114,18 @@ bool hf_cli_choice(const struct hf_cli *cli, enum hf_cli_option_id id, unsigned 
     return true;
 }
 
+bool hf_cli_require_fence(const struct hf_cli *cli, enum hf_require *out)
+{
+    unsigned no = 0;
+    *out = HF_REQUIRE_UNCHANGED;
+    if (!cli->values[HF_OPT_REQUIRE_FENCE])
+        return true;
+    if (!hf_cli_choice(cli, HF_OPT_REQUIRE_FENCE, &no))
+        return false;
+    *out = no ? HF_NOT_REQUIRED : HF_REQUIRED;
+    return true;
+}
+
 bool hf_cli_choices(const struct hf_cli *cli, enum hf_cli_option_id id, unsigned *out, size_t max,
                     size_t *count)
 {

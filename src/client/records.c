@@ -54,6 +54,7 @@ static const struct hf_member resource_members[] = {
     { "confirmed", HF_MEMBER_U32, AT(hf_resource, confirmed), true, NULL },
     { "open", HF_MEMBER_FLAG, AT(hf_resource, open), true, NULL },
     { "fence", HF_MEMBER_U64, AT(hf_resource, fence), true, NULL },
+    { "require_fence", HF_MEMBER_FLAG, AT(hf_resource, require_fence), false, NULL },
 };
 
 static const struct hf_member guard_members[] = {
@@ -148,6 +149,7 @@ static const struct hf_member register_members[] = {
     { "total", HF_MEMBER_I64, AT(shown, reg.value.number), false, NULL },
     { "version", HF_MEMBER_U64, AT(shown, reg.version), true, NULL },
     { "fence", HF_MEMBER_U64, AT(shown, reg.fence), true, NULL },
+    { "require_fence", HF_MEMBER_FLAG, AT(shown, reg.require_fence), false, NULL },
 };
 
 /* ---- One answer ---- */

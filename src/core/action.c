@@ -38,6 +38,7 @@ static const struct hf_digest_field of_write[] = {
     { "fence", HF_DIGEST_GIVEN, AT(write.fence), 0 },
     { "if_version", HF_DIGEST_NUMBER, AT(write.if_version), AT(write.has_if_version) },
     { "name", HF_DIGEST_BYTES, AT(write.name), 0 },
+    { "require_fence", HF_DIGEST_CHOICE, AT(write.require_fence), 0 },
     { "value", HF_DIGEST_VALUE, AT(write.value), 0 },
     { .name = NULL },
 };

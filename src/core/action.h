@@ -30,7 +30,8 @@ enum hf_digest_type {
     HF_DIGEST_ID = 2,     /* struct hf_bytes: an id, which means the same in either case */
     HF_DIGEST_NUMBER = 3, /* 64 bits */
     HF_DIGEST_GIVEN = 4,  /* 64 bits, left out of the digest if they are 0 */
-    HF_DIGEST_VALUE = 5   /* struct hf_bytes: of a value (hf_digest_value) */
+    HF_DIGEST_VALUE = 5,  /* struct hf_bytes: of a value (hf_digest_value) */
+    HF_DIGEST_CHOICE = 6  /* an enum, left out of the digest if it is 0 */
 };
 
 /* A member of a request that its key is bound to. Offsets are in struct hf_request. */

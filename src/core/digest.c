@@ -72,6 +72,7 @@ static void form_field(struct form *f, const struct hf_digest_field *field,
 {
     const void *at = (const char *)r + field->at;
     uint64_t number;
+    uint32_t choice;
     if (field->has && !*(const bool *)((const char *)r + field->has))
         return;
     switch (field->type) {
@@ -85,6 +86,11 @@ static void form_field(struct form *f, const struct hf_digest_field *field,
         memcpy(&number, at, sizeof number);
         if (number != 0 || field->type == HF_DIGEST_NUMBER)
             form_number(f, field->name, number);
+        return;
+    case HF_DIGEST_CHOICE:
+        memcpy(&choice, at, sizeof choice);
+        if (choice != 0)
+            form_number(f, field->name, choice);
         return;
     }
 }

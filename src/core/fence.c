@@ -5,9 +5,14 @@
 #include "core/merge.h"
 #include "core/name.h"
 
-bool hf_fence_stale(uint64_t fence, uint64_t highest)
+bool hf_fence_stale(uint64_t fence, uint64_t highest, bool required)
 {
-    return fence != 0 && fence <= highest;
+    return fence == 0 ? required : fence <= highest;
+}
+
+bool hf_fence_require(enum hf_require wish, bool required)
+{
+    return wish == HF_REQUIRE_UNCHANGED ? required : wish == HF_REQUIRED;
 }
 
 bool hf_register_there(const struct hf_register *reg)
@@ -41,7 +46,8 @@ static bool register_find(const struct hf_view *view, struct hf_scoped name,
                                  .name = name.name,
                                  .value.type = type,
                                  .version = left.version,
-                                 .fence = left.fence };
+                                 .fence = left.fence,
+                                 .require_fence = left.require_fence };
     return true;
 }
 
@@ -61,7 +67,7 @@ static void register_change(struct hf_register *reg, struct hf_bytes form, hf_ti
 static enum hf_status write_status(const struct hf_request *r, const struct hf_register *reg,
                                    bool there)
 {
-    if (hf_fence_stale(r->write.fence, reg->fence))
+    if (hf_fence_stale(r->write.fence, reg->fence, reg->require_fence))
         return HF_STALE_FENCE;
     if (r->write.has_if_version && r->write.if_version != (there ? reg->version : 0))
         return HF_VERSION_MISMATCH;
@@ -72,7 +78,8 @@ void hf_register_write(const struct hf_view *view, const struct hf_command *cmd,
                        struct hf_plan *plan)
 {
     const struct hf_request *r = cmd->request;
-    if (!hf_name_valid(r->write.name) || r->write.value.size > HF_VALUE_MAX) {
+    if (!hf_name_valid(r->write.name) || r->write.value.size > HF_VALUE_MAX ||
+        (unsigned)r->write.require_fence > HF_NOT_REQUIRED) {
         hf_answer_status(plan, HF_INVALID_REQUEST);
         return;
     }
@@ -89,6 +96,7 @@ void hf_register_write(const struct hf_view *view, const struct hf_command *cmd,
     }
     if (r->write.fence != 0)
         reg.fence = r->write.fence;
+    reg.require_fence = hf_fence_require(r->write.require_fence, reg.require_fence);
     register_change(&reg, r->write.value, now, plan);
 }
 

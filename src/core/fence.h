@@ -5,9 +5,11 @@
 
 #include "core/core.h"
 
-/* The rule of fencing: a write must carry a fence above every fence seen before. 0 means no
- * fence. */
-bool hf_fence_stale(uint64_t fence, uint64_t highest);
+/* The rule of fencing: a write must carry a fence above every fence seen before. 0 means no fence,
+ * which is stale too where one is required. */
+bool hf_fence_stale(uint64_t fence, uint64_t highest, bool required);
+/* Is a fence required after this wish? */
+bool hf_fence_require(enum hf_require wish, bool required);
 
 /* hf_register_write: HF_OK, HF_INVALID_REQUEST (name, value longer than HF_VALUE_MAX, the register
  * holds a merged type), HF_STALE_FENCE, HF_VERSION_MISMATCH, in that order. The version rises by

@@ -40,14 +40,17 @@ static bool expire_overdue(const struct hf_view *view, hf_time now, uint64_t exp
     return true;
 }
 
-/* Has the resource room for another hold? HF_OK, HF_STALE_FENCE or HF_RESOURCE_UNAVAILABLE. */
+static bool has_room(const struct hf_resource *resource)
+{
+    return resource->open && resource->held + resource->confirmed < resource->capacity;
+}
+
+/* May another hold be placed? HF_OK, HF_STALE_FENCE or HF_RESOURCE_UNAVAILABLE. */
 static enum hf_status place_status(const struct hf_resource *resource, uint64_t fence)
 {
-    if (hf_fence_stale(fence, resource->fence))
+    if (hf_fence_stale(fence, resource->fence, resource->require_fence))
         return HF_STALE_FENCE;
-    if (!resource->open || resource->held + resource->confirmed >= resource->capacity)
-        return HF_RESOURCE_UNAVAILABLE;
-    return HF_OK;
+    return has_room(resource) ? HF_OK : HF_RESOURCE_UNAVAILABLE;
 }
 
 /* Plan the new hold, with the resource, requester and duration that `hold` has, and in its state;
@@ -264,7 +267,7 @@ static void reacquire(const struct hf_view *view, const struct hf_command *cmd, 
         hf_answer_status(plan, HF_STORAGE_FAILURE);
         return;
     }
-    if (place_status(&resource, 0) == HF_OK) {
+    if (has_room(&resource)) { /* a late confirm takes no fence */
         struct hf_hold hold = { .state = HF_CONFIRMED };
         memcpy(hold.reacquires, late->id, sizeof hold.reacquires);
         resource.confirmed += 1;
@@ -304,7 +307,8 @@ void hf_resource_set(const struct hf_view *view, const struct hf_command *cmd, h
 {
     const struct hf_request *r = cmd->request;
     if (!hf_name_valid(r->set_resource.name) || r->set_resource.capacity > HF_CAPACITY_MAX ||
-        (unsigned)r->set_resource.open > HF_SET_CLOSED) {
+        (unsigned)r->set_resource.open > HF_SET_CLOSED ||
+        (unsigned)r->set_resource.require_fence > HF_NOT_REQUIRED) {
         hf_answer_status(plan, HF_INVALID_REQUEST);
         return;
     }
@@ -324,7 +328,9 @@ void hf_resource_set(const struct hf_view *view, const struct hf_command *cmd, h
         is.capacity = r->set_resource.capacity;
     if (r->set_resource.open != HF_LEAVE)
         is.open = r->set_resource.open == HF_SET_OPEN;
-    bool changed = found == HF_ABSENT || is.capacity != was.capacity || is.open != was.open;
+    is.require_fence = hf_fence_require(r->set_resource.require_fence, was.require_fence);
+    bool changed = found == HF_ABSENT || is.capacity != was.capacity || is.open != was.open ||
+                   is.require_fence != was.require_fence;
     if (is.capacity < is.held + is.confirmed) {
         hf_answer_status(plan, HF_RESOURCE_UNAVAILABLE);
     } else if (changed && cmd->refuse_writes) {

@@ -112,8 +112,8 @@ static const struct detail details[] = {
       "strict. Retry later with a new key: this key stays bound to this answer." },
     { HF_PLACE_HOLD, HF_STALE_FENCE,
       "A hold on this resource has already used this fence or a higher one (GET shows the "
-      "resource's `fence`), and a fence is valid for one hold. Acquire a new lease and use its "
-      "fence, with a new key." },
+      "resource's `fence`), and a fence is valid for one hold; or there is no fence, and the "
+      "resource requires one. Acquire a new lease and use its fence, with a new key." },
     { HF_CONFIRM, HF_INVALID_REQUEST, HOLD_INVALID },
     { HF_CONFIRM, HF_NOT_KNOWN, NO_HOLD },
     { HF_CONFIRM, HF_NOT_HELD, ENDED },
@@ -199,16 +199,17 @@ static const struct detail details[] = {
       "plain: one that is merged (GET shows its type) is never written." AGAIN },
     { HF_WRITE, HF_STALE_FENCE,
       "A write has already used this fence or a higher one (GET shows the register's `fence`), and "
-      "a fence is valid for one write of a register. Acquire a new lease and use its fence, with a "
-      "new key." },
+      "a fence is valid for one write of a register; or there is no fence, and the register "
+      "requires one. Acquire a new lease and use its fence, with a new key." },
     { HF_DELETE_REGISTER, HF_INVALID_REQUEST,
       "This needs a register's name of " NAMES " and " KEYS "." AGAIN },
     { HF_DELETE_REGISTER, HF_NOT_KNOWN,
       "There is no register of this name. Check the name and the tenant; it may be deleted "
       "already." },
     { HF_DELETE_REGISTER, HF_STALE_FENCE,
-      "A write has already used this fence or a higher one (GET shows the register's `fence`). "
-      "Acquire a new lease and use its fence, with a new key." },
+      "A write has already used this fence or a higher one (GET shows the register's `fence`), or "
+      "there is no fence, and the register requires one. Acquire a new lease and use its fence, "
+      "with a new key." },
     { HF_DELETE_LEASE, HF_INVALID_REQUEST,
       "This needs the lease's name, " KEYS
       ", and no fence above the one that it was granted with." AGAIN },

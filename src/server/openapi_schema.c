@@ -62,6 +62,7 @@ static const struct member resource_members[] = {
     HAS("available", COUNT, NULL, "units that can be held now; 0 while closed"),
     HAS("open", FLAG, NULL, "may new holds be placed?"),
     HAS("fence", COUNT, NULL, "the highest fence of a hold on it, or 0"),
+    MAY_HAVE("require_fence", FLAG, NULL, "true: a hold without a fence is refused"),
 };
 
 #define MATCHES "exact|trim|casefold|normalize|hash"
@@ -136,6 +137,7 @@ static const struct member register_members[] = {
     MAY_HAVE("total", WHOLE, NULL, "of a counter or updown"),
     HAS("version", COUNT, NULL, "1, 2, 3 ... with each change"),
     HAS("fence", COUNT, NULL, "the highest fence of a write, or 0"),
+    MAY_HAVE("require_fence", FLAG, NULL, "true: a write without a fence is refused"),
 };
 
 static const struct member token_members[] = {

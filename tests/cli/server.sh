@@ -243,6 +243,17 @@ both 0 register write config --value '"text"' --if-version 2
 both 1 register write config --value 1 --if-version 0
 both 0 register show config
 both 0 register show config --json
+both 0 register write led --value 1 --require-fence yes
+has remote.out "writes without a fence  refused"
+both 1 register write led --value 2
+has remote.err "stale-fence"
+both 0 register write led --value 2 --fence 1 --require-fence no
+both 2 register write led --value 2 --require-fence maybe
+both 0 resource led --require-fence yes
+has remote.out "holds without a fence  refused"
+both 1 hold led --for w --duration 1h --key led-1
+has remote.err "stale-fence"
+both 0 resource led --require-fence no --json
 n=0
 for merge in 'max:17' 'min:-3' 'or:true' 'union:["b","a","b","\u00e9"]' 'lww:{"value":{"q":1},"timestamp":-5,"node":"n1"}' \
   'vector:{"a":1,"b":9007199254740993}' 'counter:{"web-1":17,"web-2":4}' 'updown:{"n":{"up":5,"down":7}}'; do

@@ -341,7 +341,98 @@ static void a_hold_with_a_fence_refuses_the_older_ones(void **state)
     assert_int_equal(k->got.answer.resource.held, 3);
 }
 
+static enum hf_status require_of_resource(enum hf_require wish)
+{
+    struct hf_request r = { .action = HF_SET_RESOURCE };
+    r.set_resource.name = hf_str("machine");
+    r.set_resource.capacity = 10;
+    r.set_resource.require_fence = wish;
+    return kit_do(k, r);
+}
+
+static void a_resource_that_requires_a_fence_refuses_holds_without_one(void **state)
+{
+    (void)state;
+    struct hf_request r = { .action = HF_PLACE_HOLD,
+                            .place_hold = { hf_str("machine"), hf_str("w"), HOUR, 0 } };
+    assert_int_equal(require_of_resource((enum hf_require)3), HF_INVALID_REQUEST);
+    assert_int_equal(require_of_resource(HF_REQUIRED), HF_OK);
+    static const struct {
+        const char *key;
+        uint64_t fence;
+        enum hf_require wish;
+        enum hf_status status;
+    } steps[] = { { "1", 0, HF_REQUIRE_UNCHANGED, HF_STALE_FENCE },
+                  { "2", 7, HF_REQUIRED, HF_OK },
+                  { "3", 0, HF_REQUIRE_UNCHANGED, HF_STALE_FENCE },
+                  { "4", 7, HF_REQUIRE_UNCHANGED, HF_STALE_FENCE },
+                  { "1", 0, HF_REQUIRE_UNCHANGED, HF_STALE_FENCE }, /* the first answer */
+                  { "5", 0, HF_NOT_REQUIRED, HF_OK } };
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        assert_int_equal(require_of_resource(steps[i].wish), HF_OK);
+        assert_int_equal(k->got.answer.resource.require_fence, i < 5);
+        kit_reopen(k);
+        r.key = hf_str(steps[i].key);
+        r.place_hold.fence = steps[i].fence;
+        assert_int_equal(kit_do(k, r), steps[i].status);
+    }
+    assert_int_equal(kit_get(k, HF_GET_RESOURCE, "machine"), HF_OK);
+    assert_true(k->got.answer.resource.open && !k->got.answer.resource.require_fence);
+    assert_int_equal(k->got.answer.resource.held, 2);
+}
+
 /* ---- Registers ---- */
+
+/* key "": a new one. */
+static enum hf_status write_or_delete(enum hf_action action, const char *key, uint64_t fence,
+                                      enum hf_require wish)
+{
+    struct hf_request r = { .action = action, .key = hf_str(key) };
+    r.write.name = hf_str("leader");
+    r.write.value = hf_str(action == HF_WRITE ? "v" : "");
+    r.write.fence = fence;
+    r.write.require_fence = wish;
+    return kit_do(k, r);
+}
+
+/* Also over a restart, and over its deletion. */
+static void a_register_that_requires_a_fence_refuses_writes_without_one(void **state)
+{
+    (void)state;
+    static const struct {
+        enum hf_action action;
+        uint64_t fence;
+        enum hf_require wish;
+        enum hf_status status;
+        bool required;
+    } steps[] = { { HF_WRITE, 0, HF_REQUIRED, HF_OK, true },
+                  { HF_WRITE, 0, HF_REQUIRE_UNCHANGED, HF_STALE_FENCE, true },
+                  { HF_WRITE, 0, HF_NOT_REQUIRED, HF_STALE_FENCE, true },
+                  { HF_DELETE_REGISTER, 0, HF_REQUIRE_UNCHANGED, HF_STALE_FENCE, true },
+                  { HF_WRITE, 5, HF_REQUIRE_UNCHANGED, HF_OK, true },
+                  { HF_WRITE, 5, HF_REQUIRE_UNCHANGED, HF_STALE_FENCE, true },
+                  { HF_DELETE_REGISTER, 6, HF_REQUIRE_UNCHANGED, HF_OK, true },
+                  { HF_WRITE, 0, HF_REQUIRE_UNCHANGED, HF_STALE_FENCE, false },
+                  { HF_WRITE, 7, HF_REQUIRE_UNCHANGED, HF_OK, true },
+                  { HF_WRITE, 8, HF_NOT_REQUIRED, HF_OK, false },
+                  { HF_WRITE, 0, HF_REQUIRE_UNCHANGED, HF_OK, false },
+                  { HF_WRITE, 0, (enum hf_require)3, HF_INVALID_REQUEST, false },
+                  { HF_DELETE_REGISTER, 0, HF_REQUIRE_UNCHANGED, HF_OK, false } };
+    for (size_t i = 0; i < 2 * sizeof steps / sizeof *steps; i++) {
+        char key[8];
+        snprintf(key, sizeof key, "s%zu", i / 2);
+        assert_int_equal(
+            write_or_delete(steps[i / 2].action, key, steps[i / 2].fence, steps[i / 2].wish),
+            steps[i / 2].status);
+        assert_int_equal(k->got.replayed, i % 2);
+        kit_reopen(k);
+        if (kit_get(k, HF_GET_REGISTER, "leader") == HF_OK)
+            assert_int_equal(k->got.answer.reg.require_fence, steps[i / 2].required);
+    }
+    /* The key is bound to the wish. */
+    assert_int_equal(write_or_delete(HF_WRITE, "s0", 0, HF_REQUIRE_UNCHANGED), HF_TOKEN_COLLISION);
+    assert_int_equal(write_or_delete(HF_WRITE, "s0", 0, HF_NOT_REQUIRED), HF_TOKEN_COLLISION);
+}
 
 static void registers_are_written_by_version(void **state)
 {
@@ -738,6 +829,8 @@ int main(void)
         TEST(fences_rise_over_restarts_snapshots_and_lost_files),
         TEST(a_lease_is_for_one_until_it_is_returned_or_runs_out),
         TEST(a_hold_with_a_fence_refuses_the_older_ones),
+        TEST(a_resource_that_requires_a_fence_refuses_holds_without_one),
+        TEST(a_register_that_requires_a_fence_refuses_writes_without_one),
         TEST(registers_are_written_by_version),
         TEST(a_retried_write_gets_its_first_answer_and_not_the_newer_value),
         TEST(merges_come_to_the_same_whatever_the_order_and_how_often),

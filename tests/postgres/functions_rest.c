@@ -369,6 +369,25 @@ static void test_registers(void **state)
     EXPECT(c, "token-collision", false, "write", "k2", "r", "other", "0", "0");
     IS(c, "3", "version", "get_register", "r");
     IS(c, "42", "fence", "get_register", "r");
+    functions_run(
+        c,
+        "DO $$ BEGIN ASSERT (holdfast.write('f1', 'f', 'one', require_fence => true))"
+        ".require_fence; ASSERT (holdfast.write('f1', 'f', 'one', require_fence => "
+        "true)).replayed; "
+        "ASSERT (holdfast.write('f1', 'f', 'one')).status = 'token-collision'; "
+        "ASSERT (holdfast.write('f2', 'f', 'two')).status = 'stale-fence'; "
+        "ASSERT (holdfast.write('f3', 'f', 'two', require_fence => false)).status = 'stale-fence'; "
+        "ASSERT (holdfast.write('f4', 'f', 'two', 1)).require_fence; "
+        "ASSERT (holdfast.get_register('f')).require_fence; "
+        "ASSERT NOT (holdfast.write('f5', 'f', 'two', 2, require_fence => false)).require_fence; "
+        "ASSERT (holdfast.write('f6', 'f', 'three')).status = 'ok'; END $$");
+    functions_run(
+        c, "DO $$ BEGIN ASSERT (holdfast.set_resource('f', require_fence => true)).require_fence; "
+           "ASSERT (holdfast.place_hold('f7', 'f', 'q', '1h')).status = 'stale-fence'; "
+           "ASSERT (holdfast.place_hold('f8', 'f', 'q', '1h', 3)).status = 'ok'; "
+           "ASSERT (holdfast.set_resource('f', 9)).require_fence; "
+           "ASSERT NOT (holdfast.set_resource('f', require_fence => false)).require_fence; "
+           "ASSERT (holdfast.place_hold('f9', 'f', 'q', '1h')).status = 'ok'; END $$");
     EXPECT(c, "invalid-request", false, "write", "k8", "", "value");
     EXPECT(c, "ok", false, "write", "k9", "huge", "", "18446744073709551615");
     IS(c, "18446744073709551615", "fence", "write", "k9", "huge", "", "18446744073709551615");

@@ -215,6 +215,35 @@ static void a_hold_with_a_fence_fences_older_ones_off(void **state)
                 "\"open\":true,\"fence\":8}");
 }
 
+static void a_fence_can_be_required(void **state)
+{
+    (void)state;
+    static const char without[] =
+        "{\"resource\":\"crane\",\"requester\":\"q\",\"duration\":\"1h\"}";
+    assert_int_equal(talk(&t, "PUT /v1/resources/crane", NULL, "{\"require_fence\":true}"), 200);
+    talk_is(&t, "{\"name\":\"crane\",\"capacity\":1,\"held\":0,\"confirmed\":0,\"available\":1,"
+                "\"open\":true,\"fence\":0,\"require_fence\":true}");
+    assert_int_equal(talk_twice(&t, "POST /v1/holds", "crane-1", without), 412);
+    talk_refused(&t, 412, "stale-fence");
+    assert_true(reply_has(&t.got, "requires one"));
+    assert_int_equal(talk(&t, "PUT /v1/resources/crane", NULL, "{\"require_fence\":false}"), 200);
+    assert_false(reply_has(&t.got, "require_fence"));
+    assert_int_equal(talk(&t, "POST /v1/holds", "crane-2", without), 201);
+    assert_int_equal(
+        talk(&t, "PUT /v1/registers/crane", "crane-3", "{\"value\":1,\"require_fence\":true}"),
+        200);
+    talk_is(&t, "{\"name\":\"crane\",\"type\":\"plain\",\"value\":1,\"version\":1,\"fence\":0,"
+                "\"require_fence\":true}");
+    assert_int_equal(talk_twice(&t, "PUT /v1/registers/crane", "crane-4", "{\"value\":2}"), 412);
+    assert_true(reply_has(&t.got, "requires one"));
+    assert_int_equal(talk(&t, "DELETE /v1/registers/crane", "crane-5", NULL), 412);
+    assert_int_equal(talk(&t, "DELETE /v1/registers/crane?fence=1", "crane-6", NULL), 200);
+    assert_int_equal(talk(&t, "PUT /v1/registers/crane", "crane-7", "{\"value\":2}"), 412);
+    assert_int_equal(
+        talk_twice(&t, "PUT /v1/registers/crane", "crane-8", "{\"value\":2,\"require_fence\":7}"),
+        400);
+}
+
 /* ---- Ending ---- */
 
 static void each_end_answers_with_the_hold(void **state)
@@ -670,6 +699,7 @@ int main(void)
         CALLS_TEST(flawed_requests_of_every_kind_are_remembered),
         CALLS_TEST(names_have_1_to_1024_bytes),
         CALLS_TEST(a_hold_with_a_fence_fences_older_ones_off),
+        CALLS_TEST(a_fence_can_be_required),
         CALLS_TEST(each_end_answers_with_the_hold),
         CALLS_TEST(a_body_of_an_end_is_nothing_or_an_empty_object),
         CALLS_TEST(windows_are_half_open),

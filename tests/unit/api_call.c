@@ -319,7 +319,7 @@ static void test_fields(void **state)
     assert_string_equal(fields_of(HF_HTTP_POST, "/v1/holds/x/release"), "");
     assert_string_equal(fields_of(HF_HTTP_GET, "/v1/holds"),
                         "limit cursor state resource requester from to");
-    assert_string_equal(fields_of(HF_HTTP_PUT, "/v1/resources/x"), "capacity open");
+    assert_string_equal(fields_of(HF_HTTP_PUT, "/v1/resources/x"), "capacity open require_fence");
     assert_string_equal(fields_of(HF_HTTP_GET, "/v1/resources"), "limit cursor");
     assert_string_equal(fields_of(HF_HTTP_PUT, "/v1/guards/x"),
                         "window! match on_unavailable durable force");
@@ -336,7 +336,8 @@ static void test_fields(void **state)
     assert_string_equal(fields_of(HF_HTTP_POST, "/v1/leases/x"), "holder! ttl!");
     assert_string_equal(fields_of(HF_HTTP_POST, "/v1/leases/x/renew"), "fence! ttl");
     assert_string_equal(fields_of(HF_HTTP_POST, "/v1/leases/x/release"), "fence!");
-    assert_string_equal(fields_of(HF_HTTP_PUT, "/v1/registers/x"), "value! fence if_version");
+    assert_string_equal(fields_of(HF_HTTP_PUT, "/v1/registers/x"),
+                        "value! fence if_version require_fence");
     assert_string_equal(fields_of(HF_HTTP_POST, "/v1/registers/x/merge"), "type! value!");
     assert_string_equal(fields_of(HF_HTTP_DELETE, "/v1/registers/x"), "fence if_version");
     assert_string_equal(fields_of(HF_HTTP_DELETE, "/v1/leases/x"), "fence");

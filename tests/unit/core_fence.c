@@ -73,13 +73,18 @@ static bool is(struct hf_bytes got, const char *want)
 static void the_rule_of_fencing(void **state)
 {
     (void)state;
-    assert_false(hf_fence_stale(0, 0));
-    assert_false(hf_fence_stale(0, 9));
-    assert_false(hf_fence_stale(1, 0));
-    assert_true(hf_fence_stale(8, 9));
-    assert_true(hf_fence_stale(9, 9));
-    assert_false(hf_fence_stale(10, 9));
-    assert_true(hf_fence_stale(UINT64_MAX, UINT64_MAX));
+    for (int required = 0; required < 2; required++) {
+        assert_int_equal(hf_fence_stale(0, 0, required), required);
+        assert_int_equal(hf_fence_stale(0, 9, required), required);
+        assert_false(hf_fence_stale(1, 0, required));
+        assert_true(hf_fence_stale(8, 9, required));
+        assert_true(hf_fence_stale(9, 9, required));
+        assert_false(hf_fence_stale(10, 9, required));
+        assert_true(hf_fence_stale(UINT64_MAX, UINT64_MAX, required));
+        assert_int_equal(hf_fence_require(HF_REQUIRE_UNCHANGED, required), required);
+        assert_true(hf_fence_require(HF_REQUIRED, required));
+        assert_false(hf_fence_require(HF_NOT_REQUIRED, required));
+    }
 }
 
 static void a_register_is_written(void **state)

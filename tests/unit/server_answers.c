@@ -131,6 +131,8 @@ static void test_resources(void **state)
     struct hf_page page = { .count = 1, .resources = &r };
     met_count = 0;
     OBEYS("resource", hf_api_resource(&j, &r));
+    r.require_fence = true;
+    OBEYS("resource", hf_api_resource(&j, &r));
     OBEYS("resources", hf_api_resources(&j, &page));
     all_met("resource");
     all_met("resources");
@@ -216,6 +218,7 @@ static void test_claims_leases_registers(void **state)
         struct hf_register r = { .name = hf_str("r"),
                                  .version = 1,
                                  .fence = 2,
+                                 .require_fence = t == HF_TYPE_PLAIN,
                                  .value = { .type = (enum hf_register_type)t,
                                             .number = -4,
                                             .items = &item,

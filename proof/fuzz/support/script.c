@@ -178,6 +178,7 @@ static void apply(struct fuzz_script *s)
 
 static void members(struct fuzz_script *s)
 {
+    unsigned open, version;
     struct hf_request *r = &s->request;
     switch (r->action) {
     case HF_PLACE_HOLD:
@@ -196,7 +197,9 @@ static void members(struct fuzz_script *s)
         r->set_resource.name = name(s);
         r->set_resource.capacity =
             fuzz_u8(&s->in) == 0xff ? HF_CAPACITY_MAX + 1U : fuzz_u8(&s->in) % 4U;
-        r->set_resource.open = fuzz_u8(&s->in) % 3;
+        open = fuzz_u8(&s->in);
+        r->set_resource.open = open % 3;
+        r->set_resource.require_fence = open / 64;
         break;
     case HF_SET_GUARD: guard(s); break;
     case HF_CHECK:
@@ -232,7 +235,9 @@ static void members(struct fuzz_script *s)
         r->write.value = name(s);
         r->write.fence = fuzz_u8(&s->in) & 1 ? fence(s) : 0;
         r->write.has_if_version = fuzz_u8(&s->in) & 1;
-        r->write.if_version = fuzz_u8(&s->in) % 4;
+        version = fuzz_u8(&s->in);
+        r->write.if_version = version % 4;
+        r->write.require_fence = version / 64;
         break;
     case HF_MERGE: merge(s); break;
     case HF_APPLY: apply(s); break;

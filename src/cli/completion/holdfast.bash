@@ -51,7 +51,7 @@ _holdfast() {
   --on-abandon) values="unknown retry" ;;
   --late) values="reacquire" ;;
   --status) values="started completed failed retryable unknown" ;;
-  --durable) values="yes no" ;;
+  --durable | --require-fence) values="yes no" ;;
   --type) values="max min or union lww vector counter updown" ;;
   --format) values="jsonl sqlite" ;;
   --duration | --window | --idempotency-window | --time | --timeout | --lease | --retention | --ttl)
@@ -101,7 +101,7 @@ _holdfast() {
   show) options=$look ;;
   check) options="--fail-if-seen $look" ;;
   list) options="--state --resource --requester --from --to --limit --cursor $look" ;;
-  resource) options="--capacity --close --open $store" ;;
+  resource) options="--capacity --close --open --require-fence $store" ;;
   guard) options="--window --match --on-unavailable --durable --force $store" ;;
   record) options="--result $store" ;;
   admit) options="--result --fail-if-seen $store" ;;
@@ -115,7 +115,7 @@ _holdfast() {
     [ "$prev" = lease ] && options="grant renew release show delete $options"
     ;;
   register)
-    options="--value --type --fence --if-version $key $store"
+    options="--value --type --fence --if-version --require-fence $key $store"
     [ "$prev" = register ] && options="write merge show delete $options"
     ;;
   audit) options="--expect-head $look" ;;

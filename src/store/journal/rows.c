@@ -91,7 +91,8 @@ static bool owes_ending(const struct hf_node *n)
 /* Is it the row left by a deleted register? */
 static bool is_left(const struct hf_node *n)
 {
-    return n->kind == HF_ROW_REGISTER && n->bytes[n->key_size] == HF_TYPE_DELETED;
+    return n->kind == HF_ROW_REGISTER &&
+           (n->bytes[n->key_size] & ~HF_REGISTER_REQUIRES_FENCE) == HF_TYPE_DELETED;
 }
 
 static bool owes_deletion(const struct hf_node *n)

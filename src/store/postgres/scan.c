@@ -252,8 +252,8 @@ static const struct {
     { HF_PG_SCAN_SUCCEEDED, 2,
       "SELECT tenant, id, succeeded_by FROM holdfast.hold WHERE succeeded_by IS NOT NULL" },
     { HF_PG_SCAN_RESOURCE, 2,
-      "SELECT tenant, name, capacity, held, confirmed, open, fence::text AS fence, newest, "
-      "created_at FROM holdfast.resource" },
+      "SELECT tenant, name, capacity, held, confirmed, open, require_fence, fence::text AS fence, "
+      "newest, created_at FROM holdfast.resource" },
     { HF_PG_SCAN_RESOURCE_MADE, 2,
       "SELECT tenant, name, number, created_at FROM holdfast.resource" },
     { HF_PG_SCAN_RESOURCE_DUE, 2,
@@ -277,8 +277,8 @@ static const struct {
       "granted_at <= deleted_at AND isfinite(granted_at) AND isfinite(expires_at) AND deleted_at "
       "<= (SELECT max(at) FROM holdfast.journal)) IS NOT TRUE" },
     { HF_PG_SCAN_REGISTER, 2,
-      "SELECT tenant, name, type, value, version, fence::text AS fence, changed_at "
-      "FROM holdfast.register" },
+      "SELECT tenant, name, type, value, version, fence::text AS fence, require_fence, "
+      "changed_at FROM holdfast.register" },
     { HF_PG_SCAN_CLIENT, 2,
       "SELECT tenant, name, highest::text AS highest, used FROM holdfast.client" },
     { HF_PG_SCAN_CALL, 3,

@@ -152,6 +152,7 @@ static const struct hf_pg_column register_columns[] = {
     { "value", BLOB, AT(row.reg.value.bytes), NULL, false },
     { "version", SERIAL, AT(row.reg.version), NULL, false },
     { "fence", NUMERIC, AT(row.reg.fence), NULL, false },
+    { "require_fence", FLAG, AT(row.reg.require_fence), NULL, false },
     { "changed_at", TIME, AT(row.reg.changed_at), NULL, false },
 };
 
@@ -162,6 +163,7 @@ static const struct hf_pg_column resource_columns[] = {
     { "held", INT4, AT(row.resource.held), NULL, false },
     { "confirmed", INT4, AT(row.resource.confirmed), NULL, false },
     { "open", FLAG, AT(row.resource.open), NULL, false },
+    { "require_fence", FLAG, AT(row.resource.require_fence), NULL, false },
     { "fence", NUMERIC, AT(row.resource.fence), NULL, false },
     { "newest", SERIAL, AT(row.resource.newest), NULL, false },
     { "due_at", TIME, AT(due_at), NULL, false },

@@ -9,6 +9,9 @@
 #define HF_ANSWER_STATUS 255
 #define HF_ANSWER_INLINE 254
 
+/* A bit beside the type of a register in its image. */
+#define HF_REGISTER_REQUIRES_FENCE 0x80u
+
 struct hf_entry_head {
     enum hf_action action;
     enum hf_status status;

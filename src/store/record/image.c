@@ -4,6 +4,10 @@
 #include "base/id.h"
 #include "store/record/entry.h"
 
+/* Bits of a resource's state. */
+#define OPEN 1u
+#define REQUIRES_FENCE 2u
+
 /* ---- Writing: the caller has checked the room ---- */
 
 static void put_u8(unsigned char **p, unsigned v)
@@ -78,7 +82,7 @@ static void put_resource(unsigned char **p, const struct hf_resource *r)
     put_u32(p, r->capacity);
     put_u32(p, r->held);
     put_u32(p, r->confirmed);
-    put_u8(p, r->open);
+    put_u8(p, (r->open ? OPEN : 0) | (r->require_fence ? REQUIRES_FENCE : 0));
     put_u64(p, r->fence);
     put_u64(p, r->newest);
     put_time(p, r->created_at);
@@ -137,7 +141,7 @@ static void put_lease(unsigned char **p, const struct hf_lease *l)
 
 static void put_register(unsigned char **p, const struct hf_register *r)
 {
-    put_u8(p, r->value.type);
+    put_u8(p, r->value.type | (r->require_fence ? HF_REGISTER_REQUIRES_FENCE : 0));
     put_u64(p, r->version);
     put_u64(p, r->fence);
     put_time(p, r->changed_at);
@@ -302,7 +306,9 @@ static void take_resource(struct take *t, struct hf_resource *r)
     r->capacity = take_u32(t);
     r->held = take_u32(t);
     r->confirmed = take_u32(t);
-    r->open = take_u8(t) != 0;
+    unsigned flags = take_u8(t);
+    r->open = (flags & OPEN) != 0;
+    r->require_fence = (flags & REQUIRES_FENCE) != 0;
     r->fence = take_u64(t);
     r->newest = take_u64(t);
     r->created_at = take_time(t);
@@ -366,7 +372,9 @@ static void take_lease(struct take *t, struct hf_lease *l)
 
 static void take_register(struct take *t, struct hf_register *r)
 {
-    r->value = (struct hf_value){ .type = take_u8(t) };
+    unsigned type = take_u8(t);
+    r->value = (struct hf_value){ .type = type & ~HF_REGISTER_REQUIRES_FENCE };
+    r->require_fence = (type & HF_REGISTER_REQUIRES_FENCE) != 0;
     r->version = take_u64(t);
     r->fence = take_u64(t);
     r->changed_at = take_time(t);

@@ -153,6 +153,7 @@ CREATE TABLE holdfast.resource (
     held integer NOT NULL CHECK (held >= 0),
     confirmed integer NOT NULL CHECK (confirmed >= 0),
     open boolean NOT NULL,
+    require_fence boolean NOT NULL DEFAULT false,
     fence numeric(20) NOT NULL,
     newest bigint NOT NULL,
     due_at timestamptz NOT NULL DEFAULT 'infinity',
@@ -171,6 +172,7 @@ COMMENT ON COLUMN holdfast.resource.held IS
     'Units in held holds, including overdue ones that are not yet expired.';
 COMMENT ON COLUMN holdfast.resource.confirmed IS
     'Units in holds that are confirmed and not reversed.';
+COMMENT ON COLUMN holdfast.resource.require_fence IS 'Is a hold without a fence refused?';
 COMMENT ON COLUMN holdfast.resource.fence IS
     'The highest fence that a hold on it has carried; 0: none.';
 COMMENT ON COLUMN holdfast.resource.newest IS
@@ -284,6 +286,7 @@ CREATE TABLE holdfast.register (
     value bytea NOT NULL,
     version bigint NOT NULL,
     fence numeric(20) NOT NULL,
+    require_fence boolean NOT NULL DEFAULT false,
     changed_at timestamptz NOT NULL,
     PRIMARY KEY (tenant, name)
 );
@@ -297,6 +300,8 @@ COMMENT ON COLUMN holdfast.register.type IS
 COMMENT ON COLUMN holdfast.register.value IS
     'The bytes of a plain register; otherwise the stored form of doc/FORMAT.md.';
 COMMENT ON COLUMN holdfast.register.fence IS 'The highest fence that a write has carried; 0: none.';
+COMMENT ON COLUMN holdfast.register.require_fence IS
+    'Is a write without a fence refused? Merges need none.';
 
 CREATE TABLE holdfast.client (
     tenant text COLLATE "C" NOT NULL,

@@ -81,7 +81,8 @@ CREATE TYPE holdfast.resource_answer AS (
     confirmed integer,
     open boolean,
     fence numeric,
-    created_at timestamptz
+    created_at timestamptz,
+    require_fence boolean
 );
 COMMENT ON TYPE holdfast.resource_answer IS 'A resource.';
 
@@ -149,7 +150,8 @@ CREATE TYPE holdfast.register_answer AS (
     value bytea,
     version bigint,
     fence numeric,
-    changed_at timestamptz
+    changed_at timestamptz,
+    require_fence boolean
 );
 COMMENT ON TYPE holdfast.register_answer IS
     'A register; read a plain value with as_json. The value of a merged type is in the stored '

@@ -80,7 +80,7 @@ CREATE FUNCTION holdfast._resource_row(r holdfast.resource) RETURNS bytea LANGUA
 BEGIN
     RETURN holdfast._row(2,
         holdfast._le4(r.capacity) || holdfast._le4(r.held) || holdfast._le4(r.confirmed) ||
-        holdfast._u8(r.open::integer) || holdfast._le8(holdfast._bits(r.fence)) || holdfast._le8(r.newest) ||
+        holdfast._u8(r.open::integer + 2 * r.require_fence::integer) || holdfast._le8(holdfast._bits(r.fence)) || holdfast._le8(r.newest) ||
         holdfast._le8(holdfast._ms(r.created_at)) || holdfast._str(holdfast._bytes(r.name)));
 END $$;
 COMMENT ON FUNCTION holdfast._resource_row IS 'A resource as a row of an entry.';
@@ -141,7 +141,7 @@ COMMENT ON FUNCTION holdfast._lease_row IS 'A lease as a row of an entry.';
 CREATE FUNCTION holdfast._register_row(r holdfast.register) RETURNS bytea LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN holdfast._row(7,
-        E'\\x01'::bytea || holdfast._le8(r.version) || holdfast._le8(holdfast._bits(r.fence)) ||
+        holdfast._u8(1 + 128 * r.require_fence::integer) || holdfast._le8(r.version) || holdfast._le8(holdfast._bits(r.fence)) ||
         holdfast._le8(holdfast._ms(r.changed_at)) || holdfast._str(holdfast._bytes(r.name)) || holdfast._blob(r.value));
 END $$;
 COMMENT ON FUNCTION holdfast._register_row IS 'A plain register as a row of an entry.';

@@ -60,7 +60,8 @@ COMMENT ON FUNCTION holdfast._resource_insert IS
 CREATE FUNCTION holdfast._resource_write(r holdfast.resource) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE holdfast.resource x
-    SET capacity = r.capacity, held = r.held, confirmed = r.confirmed, open = r.open, fence = r.fence,
+    SET capacity = r.capacity, held = r.held, confirmed = r.confirmed, open = r.open,
+        require_fence = r.require_fence, fence = r.fence,
         newest = r.newest, created_at = r.created_at, number = r.number,
         due_at = CASE WHEN r.held = 0 THEN 'infinity' ELSE r.due_at END
     WHERE x.tenant = r.tenant AND x.name = r.name;
@@ -190,7 +191,7 @@ BEGIN
         r.held := r.held - cardinality(rows);
         IF r.name IS NULL THEN
             a.status := 'resource-unavailable';
-        ELSIF given <> 0 AND given <= r.fence THEN
+        ELSIF (given = 0 AND r.require_fence) OR (given <> 0 AND given <= r.fence) THEN
             a.status := 'stale-fence';
         ELSIF NOT r.open OR r.held + r.confirmed >= r.capacity THEN
             a.status := 'resource-unavailable';
@@ -419,13 +420,13 @@ CREATE FUNCTION holdfast._resource_show(status text, r holdfast.resource) RETURN
     LANGUAGE sql STABLE AS
 $$
     SELECT ROW(status, false, r.name, r.capacity, r.held, r.confirmed, r.open, r.fence,
-        r.created_at)::holdfast.resource_answer
+        r.created_at, r.require_fence)::holdfast.resource_answer
 $$;
 COMMENT ON FUNCTION holdfast._resource_show IS
     'The answer with a resource, or with a status alone.';
 
 CREATE FUNCTION holdfast.set_resource(name text, capacity integer DEFAULT NULL, open boolean DEFAULT NULL,
-    tenant text DEFAULT '') RETURNS holdfast.resource_answer
+    tenant text DEFAULT '', require_fence boolean DEFAULT NULL) RETURNS holdfast.resource_answer
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     units constant integer := coalesce(capacity, 0);
@@ -444,11 +445,13 @@ BEGIN
         EXIT WHEN r.name IS NOT NULL;
         PERFORM holdfast._resource_insert(tenant, name);
     END LOOP;
-    changed := r.number = 0 OR (units <> 0 AND units <> r.capacity) OR coalesce(open, r.open) <> r.open;
+    changed := r.number = 0 OR (units <> 0 AND units <> r.capacity) OR coalesce(open, r.open) <> r.open OR
+        coalesce(require_fence, r.require_fence) <> r.require_fence;
     IF units <> 0 THEN
         r.capacity := units;
     END IF;
     r.open := coalesce(open, r.open);
+    r.require_fence := coalesce(require_fence, r.require_fence);
     IF r.capacity < r.held + r.confirmed THEN
         RETURN holdfast._resource_show('resource-unavailable', NULL);
     END IF;
@@ -466,7 +469,8 @@ BEGIN
     RETURN holdfast._resource_show('ok', r);
 END $$;
 COMMENT ON FUNCTION holdfast.set_resource IS
-    'Make or change a resource; NULL (or capacity 0) leaves what it has. ok, invalid-request, '
+    'Make or change a resource; NULL (or capacity 0) leaves what it has. require_fence: a hold '
+    'without a fence is stale-fence. ok, invalid-request, '
     'resource-unavailable (capacity below what is taken).';
 
 CREATE FUNCTION holdfast.get_resource(name text, tenant text DEFAULT '') RETURNS holdfast.resource_answer

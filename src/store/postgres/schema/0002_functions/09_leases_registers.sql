@@ -183,12 +183,13 @@ DECLARE
     place integer;
 BEGIN
     IF image IS NULL THEN
-        RETURN ROW(status, replayed, NULL, NULL, NULL, NULL, NULL, NULL)::holdfast.register_answer;
+        RETURN ROW(status, replayed, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::holdfast.register_answer;
     END IF;
     place := 27 + holdfast._get2(image, 25);
     RETURN ROW(status, replayed, holdfast._get_text(image, 25), 'plain',
         substring(image, place + 5, holdfast._get4(image, place)::integer), holdfast._get8(image, 1),
-        holdfast._unsigned(holdfast._get8(image, 9)), holdfast._time(holdfast._get8(image, 17)))::holdfast.register_answer;
+        holdfast._unsigned(holdfast._get8(image, 9)), holdfast._time(holdfast._get8(image, 17)),
+        get_byte(image, 0) >= 128)::holdfast.register_answer;
 END $$;
 COMMENT ON FUNCTION holdfast._register_answer IS
     'The answer with the plain register in `image`, or with a status alone.';
@@ -196,7 +197,8 @@ COMMENT ON FUNCTION holdfast._register_answer IS
 CREATE FUNCTION holdfast._register_show(status text, r holdfast.register) RETURNS holdfast.register_answer
     LANGUAGE sql STABLE AS
 $$
-    SELECT ROW(status, false, r.name, r.type, r.value, r.version, r.fence, r.changed_at)::holdfast.register_answer
+    SELECT ROW(status, false, r.name, r.type, r.value, r.version, r.fence, r.changed_at,
+        r.require_fence)::holdfast.register_answer
 $$;
 COMMENT ON FUNCTION holdfast._register_show IS
     'The answer with a register, or with a status alone.';
@@ -204,13 +206,15 @@ COMMENT ON FUNCTION holdfast._register_show IS
 CREATE FUNCTION holdfast._register_write(r holdfast.register) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE holdfast.register x
-    SET type = r.type, value = r.value, version = r.version, fence = r.fence, changed_at = r.changed_at
+    SET type = r.type, value = r.value, version = r.version, fence = r.fence, require_fence = r.require_fence,
+        changed_at = r.changed_at
     WHERE x.tenant = r.tenant AND x.name = r.name;
 END $$;
 COMMENT ON FUNCTION holdfast._register_write IS 'Write the register back, whose row is locked.';
 
 CREATE FUNCTION holdfast.write(key text, name text, value bytea, fence numeric DEFAULT 0, if_version bigint DEFAULT NULL,
-    tenant text DEFAULT '', client text DEFAULT NULL, sequence numeric DEFAULT NULL) RETURNS holdfast.register_answer
+    tenant text DEFAULT '', client text DEFAULT NULL, sequence numeric DEFAULT NULL,
+    require_fence boolean DEFAULT NULL) RETURNS holdfast.register_answer
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     k constant holdfast._key := holdfast._given('write', key, client, sequence);
@@ -222,6 +226,7 @@ DECLARE
     there boolean;
     version bigint;
     highest numeric;
+    required boolean;
     now timestamptz;
     number bigint;
     won holdfast._admitted;
@@ -233,7 +238,9 @@ BEGIN
     PERFORM holdfast._replicate();
     digest := sha256(holdfast._number_field('fence', nullif(given, 0)) ||
         holdfast._number_field('if_version', if_version) ||
-        holdfast._field('name', 1, holdfast._bytes(name)) || holdfast._field('value', 1, holdfast._value_part(value)));
+        holdfast._field('name', 1, holdfast._bytes(name)) ||
+        holdfast._field('require_fence', 2, holdfast._le8(2 - require_fence::integer)) ||
+        holdfast._field('value', 1, holdfast._value_part(value)));
     a := holdfast._admit(tenant, k, 'write', digest);
     IF a.status IS NOT NULL THEN
         RETURN holdfast._register_answer(a.status, a.replayed, a.image);
@@ -274,13 +281,15 @@ BEGIN
     there := r.version > 0 AND r.type <> 'deleted';
     version := r.version;
     highest := r.fence;
+    required := r.require_fence;
     IF r.type = 'deleted' AND holdfast._get8(r.value, 0) <= holdfast._ms(now) THEN -- what was left of it is forgotten
         version := 0;
         highest := 0;
+        required := false;
     END IF;
     a.status := CASE
         WHEN NOT valid OR (there AND r.type <> 'plain') THEN 'invalid-request'
-        WHEN given <> 0 AND given <= highest THEN 'stale-fence'
+        WHEN (given = 0 AND required) OR (given <> 0 AND given <= highest) THEN 'stale-fence'
         WHEN if_version <> CASE WHEN there THEN version ELSE 0 END THEN 'version-mismatch'
         ELSE 'ok' END;
     number := nextval('holdfast.journal_number');
@@ -296,21 +305,24 @@ BEGIN
     r.version := version + 1;
     r.changed_at := now;
     r.fence := CASE WHEN given <> 0 THEN given ELSE highest END;
+    r.require_fence := coalesce(require_fence, required);
     PERFORM holdfast._register_write(r);
     PERFORM holdfast._remember(tenant, k, 'write', 'ok', digest, now, a.window_ms, number, NULL, NULL, 0,
         ARRAY[holdfast._register_row(r)]);
     RETURN holdfast._register_show('ok', r);
 END $$;
-COMMENT ON FUNCTION holdfast.write(text, text, bytea, numeric, bigint, text, text, numeric) IS
+COMMENT ON FUNCTION holdfast.write(text, text, bytea, numeric, bigint, text, text, numeric, boolean) IS
     'Write a plain register. fence: must be above all that it has seen; if_version: the version '
-    'that it must have, 0 if it must not be there. ok, stale-fence, version-mismatch, '
+    'that it must have, 0 if it must not be there; require_fence: from now on, a write without a '
+    'fence is stale-fence. ok, stale-fence, version-mismatch, '
     'token-collision, invalid-request.';
 
 CREATE FUNCTION holdfast.write(key text, name text, value text, fence numeric DEFAULT 0, if_version bigint DEFAULT NULL,
-    tenant text DEFAULT '', client text DEFAULT NULL, sequence numeric DEFAULT NULL)
-    RETURNS holdfast.register_answer LANGUAGE sql AS
-$$ SELECT holdfast.write(key, name, pg_catalog.convert_to(value, 'UTF8'), fence, if_version, tenant, client, sequence) $$;
-COMMENT ON FUNCTION holdfast.write(text, text, text, numeric, bigint, text, text, numeric) IS
+    tenant text DEFAULT '', client text DEFAULT NULL, sequence numeric DEFAULT NULL,
+    require_fence boolean DEFAULT NULL) RETURNS holdfast.register_answer LANGUAGE sql AS
+$$ SELECT holdfast.write(key, name, pg_catalog.convert_to(value, 'UTF8'), fence, if_version, tenant, client, sequence,
+    require_fence) $$;
+COMMENT ON FUNCTION holdfast.write(text, text, text, numeric, bigint, text, text, numeric, boolean) IS
     'The same with text.';
 
 CREATE FUNCTION holdfast.get_register(name text, tenant text DEFAULT '') RETURNS holdfast.register_answer
