@@ -604,13 +604,110 @@ static void test_keys_leave(void **state)
     assert_int_equal(postgres_number(&p, "SELECT count(*) FROM holdfast.hold"), 10);
 }
 
+/* ---- Figures ---- */
+
+enum { SERVERS = 2 };
+
+/* What both servers together have counted since they were opened. */
+static struct hf_stats figures_of(struct hf_db *const servers[SERVERS])
+{
+    struct hf_stats sum = { 0 };
+    for (int i = 0; i < SERVERS; i++) {
+        struct hf_stats one;
+        hf_stats(servers[i], &one);
+        sum.duplicates += one.duplicates;
+        sum.races += one.races;
+        sum.collisions += one.collisions;
+    }
+    return sum;
+}
+
+static void counted(struct hf_db *const servers[SERVERS], uint64_t duplicates, uint64_t races,
+                    uint64_t collisions)
+{
+    for (int i = 0; i < 2; i++) { /* once, however often it is looked at */
+        struct hf_stats sum = figures_of(servers);
+        assert_int_equal(sum.duplicates, duplicates);
+        assert_int_equal(sum.races, races);
+        assert_int_equal(sum.collisions, collisions);
+    }
+}
+
+#define PLACE(key, resource) \
+    "SELECT * FROM holdfast.place_hold('" key "', '" resource "', 'q', '1h')"
+
+static void test_what_functions_meet_is_counted_once(void **state)
+{
+    (void)state;
+    struct hf_db *servers[SERVERS];
+    struct hf_error why;
+    const struct hf_request r = place_request("server", "own");
+    assert_int_equal(ask(&r), HF_OK);
+    hf_close(db); /* it would count too, in its own time */
+    for (int i = 0; i < SERVERS; i++) {
+        const struct hf_options options = { .postgres = postgres_conninfo(&p),
+                                            .no_background = true };
+        assert_int_equal(hf_open("", &options, &servers[i], &why), HF_OK);
+    }
+    counted(servers, 0, 0, 0);
+    functions_run(c, PLACE("a", "r"));
+    counted(servers, 0, 0, 0);
+    functions_run(c, PLACE("a", "r"));
+    functions_run(c, PLACE("a", "other"));
+    counted(servers, 1, 0, 1);
+    functions_run(c, "SELECT holdfast.write(NULL, 'w', 'v', client => 'till', sequence => n) FROM "
+                     "unnest('{1,1,2}'::integer[]) n");
+    functions_run(c, "SELECT holdfast.write(NULL, 'other', 'v', client => 'till', sequence => 2)");
+    counted(servers, 2, 0, 2);
+    functions_run(c, "SELECT holdfast.begin('pay', '1'), holdfast.begin('pay', '1'), "
+                     "holdfast.begin('pay', '2')");
+    counted(servers, 2, 1, 3);
+    functions_run(c, "SELECT holdfast.complete('pay', (holdfast.get_claim('pay')).fence, 'yes')");
+    functions_run(c, "SELECT holdfast.complete('pay', (holdfast.get_claim('pay')).fence, 'yes'), "
+                     "holdfast.begin('pay', '1')");
+    functions_run(c, "SELECT holdfast.complete('pay', (holdfast.get_claim('pay')).fence, 'no')");
+    counted(servers, 4, 1, 4);
+    /* What is rolled back was met all the same; and a replay needs no transaction that writes. */
+    functions_run(c, "BEGIN; " PLACE("a", "r") "; ROLLBACK");
+    functions_run(c, "BEGIN READ ONLY; " PLACE("a", "r") "; COMMIT");
+    counted(servers, 5, 1, 4);
+    /* One arrives while the first is not committed. */
+    PGconn *first = postgres_connect(&p);
+    functions_run(first, "BEGIN; " PLACE("raced", "q"));
+    assert_int_equal(PQsendQuery(c, PLACE("raced", "q")), 1);
+    postgres_await_number(&p, "SELECT count(*) FROM pg_locks WHERE NOT granted", 1);
+    functions_run(first, "COMMIT");
+    PGresult *result = PQgetResult(c);
+    assert_string_equal(functions_text(result, "replayed"), "t");
+    PQclear(result);
+    assert_null(PQgetResult(c));
+    PQfinish(first);
+    counted(servers, 6, 2, 4);
+    /* The other one counts when the one that did is gone. */
+    hf_close(servers[0]);
+    db = servers[1];
+    functions_run(c, PLACE("a", "r"));
+    struct hf_stats after;
+    hf_stats(servers[1], &after);
+    uint64_t before = after.duplicates;
+    functions_run(c, PLACE("a", "r"));
+    hf_stats(servers[1], &after);
+    assert_int_equal(after.duplicates, before + 1);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
     const struct CMUnitTest tests[] = {
-        TEST(test_holds),           TEST(test_claims),           TEST(test_guards_leases_registers),
-        TEST(test_what_is_deleted), TEST(test_numbered_clients), TEST(test_one_key_one_effect),
-        TEST(test_first_use),       TEST(test_keys_leave),
+        TEST(test_holds),
+        TEST(test_claims),
+        TEST(test_guards_leases_registers),
+        TEST(test_what_is_deleted),
+        TEST(test_numbered_clients),
+        TEST(test_one_key_one_effect),
+        TEST(test_first_use),
+        TEST(test_keys_leave),
+        TEST(test_what_functions_meet_is_counted_once),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -191,10 +191,53 @@ static enum hf_pg_outcome open_claims_read(struct hf_pool *r, struct open_claims
     return outcome;
 }
 
+/* "hold", and the number of this lock. */
+#define MET_LOCK "1752132708, 1"
+
+static uint64_t met_get(const PGresult *result, int column)
+{
+    return (uint64_t)hf_pg_get_int8(result, 0, column);
+}
+
+/* A database that was restored may have fewer. */
+static uint64_t above(uint64_t is, uint64_t was)
+{
+    return is > was ? is - was : 0;
+}
+
+/* What SQL functions have met since the last look. Every server looks, but only the one that holds
+ * the lock adds it to its figures, so that the sum over all servers is right. The lock goes with the
+ * connection. */
+static enum hf_pg_outcome met_read(struct hf_pool *r, struct hf_pool_met *more)
+{
+    PGresult *result = NULL;
+    enum hf_pg_outcome outcome =
+        hf_pg_ask(&r->reader.conn,
+                  "SELECT d.last_value - 1 + d.is_called::integer, x.last_value - 1 + "
+                  "x.is_called::integer, c.last_value - 1 + c.is_called::integer, "
+                  "pg_try_advisory_lock(" MET_LOCK ") FROM holdfast.met_duplicate d, "
+                  "holdfast.met_race x, holdfast.met_collision c",
+                  0, NULL, true, &result);
+    if (outcome == HF_PG_FINE && PQntuples(result) == 1) {
+        const struct hf_pool_met was = r->met, is = { .known = true,
+                                                      .duplicates = met_get(result, 0),
+                                                      .races = met_get(result, 1),
+                                                      .collisions = met_get(result, 2) };
+        if (was.known && hf_pg_get_bool(result, 0, 3))
+            *more = (struct hf_pool_met){ .duplicates = above(is.duplicates, was.duplicates),
+                                          .races = above(is.races, was.races),
+                                          .collisions = above(is.collisions, was.collisions) };
+        r->met = is;
+    }
+    PQclear(result);
+    return outcome;
+}
+
 static void figures_read(struct hf_pool *r)
 {
     uint64_t values[FIGURES] = { 0 };
     struct open_claims claims = { .since = 0 };
+    struct hf_pool_met met = { .known = false };
     enum hf_pg_outcome outcome = HF_PG_FINE;
     pthread_mutex_lock(&r->reader_lock);
     (void)hf_pg_session_is_newest(&r->reader); /* closes it if not */
@@ -208,6 +251,8 @@ static void figures_read(struct hf_pool *r)
         outcome = open_claims_read(r, &claims);
     if (outcome == HF_PG_FINE && !hf_pg_session_is_newest(&r->reader))
         outcome = HF_PG_LOST;
+    if (outcome == HF_PG_FINE)
+        outcome = met_read(r, &met);
     pthread_mutex_unlock(&r->reader_lock);
     if (outcome != HF_PG_FINE)
         return;
@@ -217,6 +262,9 @@ static void figures_read(struct hf_pool *r)
     r->stats.claims_started = claims.started;
     r->stats.claims_unknown = claims.unknown;
     r->stats.claims_unknown_since = claims.since;
+    r->stats.duplicates += met.duplicates;
+    r->stats.races += met.races;
+    r->stats.collisions += met.collisions;
     pthread_mutex_unlock(&r->lock);
 }
 

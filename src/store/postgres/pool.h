@@ -130,6 +130,12 @@ struct hf_pool_confirm {
     pthread_t thread;
 };
 
+/* How often the SQL functions have met a duplicate, a race or a collision. */
+struct hf_pool_met {
+    bool known;
+    uint64_t duplicates, races, collisions;
+};
+
 struct hf_pool {
     struct hf_store store; /* the engine's view of it */
     struct hf_store_host host;
@@ -173,6 +179,7 @@ struct hf_pool {
      * sweeper. */
     pthread_mutex_t sweeper_lock, reader_lock;
     struct hf_pg_session sweeper, reader;
+    struct hf_pool_met met;    /* with reader_lock */
     int64_t sweeping_since_ms; /* with `lock`; 0: it is idle */
     struct hf_worker maintainer;
     unsigned ticks; /* its steps so far */

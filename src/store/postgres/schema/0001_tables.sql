@@ -37,6 +37,11 @@ CREATE SEQUENCE holdfast.fence;
 -- A drawn number stands for as many as one apply function may add to the outbox.
 CREATE SEQUENCE holdfast.outbox_number INCREMENT BY 64;
 CREATE SEQUENCE holdfast.writer_id;
+-- What the functions for applications met: servers add it to their figures. Sequences, because a
+-- replay then writes no row and waits for no other replay.
+CREATE SEQUENCE holdfast.met_duplicate;
+CREATE SEQUENCE holdfast.met_race;
+CREATE SEQUENCE holdfast.met_collision;
 
 CREATE TABLE holdfast.writer (
     id integer PRIMARY KEY,

@@ -49,6 +49,8 @@ GRANT SELECT, INSERT, UPDATE (state, ended_at, succeeded_by) ON holdfast.hold TO
 GRANT SELECT, INSERT ON holdfast.outbox TO holdfast_server;
 GRANT USAGE ON SEQUENCE holdfast.journal_number, holdfast.hold_ordinal, holdfast.fence,
     holdfast.outbox_number, holdfast.writer_id TO holdfast_server;
+GRANT SELECT ON SEQUENCE holdfast.met_duplicate, holdfast.met_race, holdfast.met_collision
+    TO holdfast_server;
 GRANT EXECUTE ON FUNCTION holdfast.hold_id, holdfast.hold_ordinal, holdfast.engine_now
     TO holdfast_server;
 

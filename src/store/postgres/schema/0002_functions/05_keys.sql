@@ -121,6 +121,20 @@ END $$;
 COMMENT ON FUNCTION holdfast._key_insert IS
     'Take the key: true if this call inserted its row, false if another call was faster.';
 
+CREATE FUNCTION holdfast._met(what text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF current_setting('transaction_read_only')::boolean THEN
+        RETURN;
+    END IF;
+    PERFORM CASE what
+        WHEN 'duplicate' THEN nextval('holdfast.met_duplicate')
+        WHEN 'race' THEN nextval('holdfast.met_race')
+        WHEN 'collision' THEN nextval('holdfast.met_collision') END;
+END $$;
+COMMENT ON FUNCTION holdfast._met IS
+    'Count a duplicate, a race or a collision for the figures of the servers. It stays counted if '
+    'the transaction is rolled back.';
+
 CREATE TYPE holdfast._admitted AS (
     status text,
     replayed boolean,
@@ -190,9 +204,11 @@ BEGIN
             AND x.sequence = k.sequence;
         IF first.action <> action OR first.digest <> digest THEN
             a.status := 'token-collision';
+            PERFORM holdfast._met('collision');
         ELSE
             a.status := first.status;
             a.replayed := true;
+            PERFORM holdfast._met('duplicate');
             SELECT holdfast._answer_image(j.entry) INTO STRICT a.image FROM holdfast.journal j
             WHERE j.number = first.entry;
         END IF;
@@ -227,10 +243,12 @@ BEGIN
     END IF;
     IF (owner.first).action <> action OR (owner.first).digest <> digest THEN
         a.status := 'token-collision';
+        PERFORM holdfast._met('collision');
         RETURN a;
     END IF;
     a.status := (owner.first).status;
     a.replayed := true;
+    PERFORM holdfast._met('duplicate');
     SELECT holdfast._answer_image(j.entry) INTO STRICT a.image FROM holdfast.journal j
     WHERE j.number = (owner.first).entry;
     RETURN a;
@@ -247,6 +265,9 @@ BEGIN
         a.won := holdfast._key_insert(tenant, holdfast._key_column(k.key));
         IF NOT a.won THEN
             a := holdfast._admit(tenant, k, action, digest);
+            IF a.replayed THEN
+                PERFORM holdfast._met('race');
+            END IF;
         END IF;
     END LOOP;
     RETURN a;

@@ -86,6 +86,8 @@ BEGIN
         IF meets = 'token-collision' THEN
             c := NULL;
         END IF;
+        PERFORM holdfast._met(CASE meets WHEN 'ok' THEN 'duplicate' WHEN 'in-progress' THEN 'race'
+            WHEN 'token-collision' THEN 'collision' END);
         RETURN holdfast._claim_show(meets, meets = 'ok', c, now);
     END LOOP;
     now := holdfast.engine_now();
@@ -151,8 +153,10 @@ BEGIN
         RETURN holdfast._claim_show('not-held', false, NULL, NULL);
     ELSIF c.state <> 'started' THEN
         IF c.state = state AND holdfast._value_part(coalesce(c.response, ''::bytea)) = holdfast._value_part(response) THEN
+            PERFORM holdfast._met('duplicate');
             RETURN holdfast._claim_show('ok', true, c, now);
         END IF;
+        PERFORM holdfast._met('collision');
         RETURN holdfast._claim_show('token-collision', false, NULL, NULL);
     ELSIF action = 'abandon' AND now >= c.lease_expires_at THEN
         RETURN holdfast._claim_show('ok', false, c, now);
