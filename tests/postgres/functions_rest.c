@@ -527,6 +527,18 @@ static void test_isolation(void **state)
     functions_fails(c, "40001", "SELECT holdfast.place_hold('new', 'room', 'guest', '1 hour')");
     functions_run(c, "ROLLBACK");
     EXPECT(c, "ok", true, "place_hold", "new", "room", "guest", "1 hour");
+    /* What was recorded since cannot be seen, so the match rule stays. */
+    EXPECT(c, "ok", false, "set_guard", "seen", "1 hour");
+    functions_run(c, "BEGIN ISOLATION LEVEL REPEATABLE READ");
+    EXPECT(c, "ok", true, "write", "k7", "register", "value");
+    functions_run(other, "SELECT holdfast.admit('seen', 'ABC')");
+    EXPECT(c, "ok", false, "set_guard", "seen", "2 hours");
+    functions_run(c, "SAVEPOINT s");
+    functions_fails(c, "0A000", "SELECT holdfast.set_guard('seen', '1 hour', 'casefold')");
+    functions_run(c, "ROLLBACK TO s");
+    functions_run(c, "SELECT holdfast.set_guard('seen', '1 hour', 'casefold', force => true)");
+    functions_run(c, "ROLLBACK");
+    EXPECT(c, "window-not-elapsed", false, "set_guard", "seen", "1 hour", "casefold");
     PQfinish(other);
 }
 

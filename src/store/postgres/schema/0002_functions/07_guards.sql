@@ -229,12 +229,19 @@ BEGIN
         RETURN holdfast._guard_show('ok', g);
     END IF;
     now := holdfast.engine_now();
-    -- No transaction records under this guard now, and none has that is not committed.
-    IF NOT force AND g.number <> 0 AND array_remove(steps, 1) <> array_remove(holdfast._steps(was.match), 1)
-        AND EXISTS (SELECT FROM holdfast.guard_entry e
+    -- No transaction records under this guard now, and none has that is not committed. But what was
+    -- recorded since the snapshot of this transaction cannot be seen in it.
+    IF NOT force AND g.number <> 0 AND array_remove(steps, 1) <> array_remove(holdfast._steps(was.match), 1) THEN
+        IF EXISTS (SELECT FROM holdfast.guard_entry e
             WHERE e.tenant || chr(31) || e.guard = set_guard.tenant || chr(31) || set_guard.name
                 AND e.tenant = set_guard.tenant AND e.expires_at > now) THEN
-        RETURN holdfast._guard_show('window-not-elapsed', was);
+            RETURN holdfast._guard_show('window-not-elapsed', was);
+        END IF;
+        IF current_setting('transaction_isolation') <> 'read committed' THEN
+            RAISE EXCEPTION 'holdfast.set_guard: in a % transaction it cannot be seen whether identities are under guard',
+                current_setting('transaction_isolation') USING ERRCODE = 'feature_not_supported',
+                HINT = 'Change a match rule in READ COMMITTED, or with force.';
+        END IF;
     END IF;
     number := nextval('holdfast.journal_number');
     IF g.number = 0 THEN
