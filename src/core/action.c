@@ -125,7 +125,7 @@ const struct hf_action_info hf_actions[HF_ACTIONS_END] = {
     [HF_CONFIRM_LATE] = { "confirm_late", hf_hold_confirm_late, KEYED(of_hold),
         .draws = HF_DRAWS_ORDINAL, .overdue = true, ROW(HF_ROW_HOLD, hold.id),
         CHANGES(HOLD | RESOURCE | SUCCESSOR, HF_ROW_RESOURCE), SIZES(OVERDUE + NAMES, 0, LIGHT),
-        .ends = HF_ENDS_RESERVE },
+        .ends = HF_ENDS_BEGUN },
     [HF_SET_RESOURCE] = { "set_resource", hf_resource_set, ROW(HF_ROW_RESOURCE, set_resource.name),
         CHANGES_ONE(HF_ROW_RESOURCE), SMALL },
 

@@ -258,6 +258,10 @@ static void reacquire(const struct hf_view *view, const struct hf_command *cmd, 
                       const struct hf_hold *late, struct hf_plan *plan)
 {
     struct hf_resource resource;
+    if (cmd->refuse_writes && !cmd->has_reserve) { /* the record that it makes stays */
+        hf_answer_status(plan, HF_STORAGE_FAILURE);
+        return;
+    }
     if (!resource_of(view, late, &resource, plan))
         return;
     bool changed = late->state == HF_HELD;

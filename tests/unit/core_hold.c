@@ -611,6 +611,23 @@ static void what_a_late_confirm_cannot_read(void **state)
     assert_int_equal(end(HF_CONFIRM_LATE, id), HF_OK);
 }
 
+/* At a limit, it ends a hold that is in time like a confirm; a new record needs the reserve. */
+static void a_late_confirm_while_writes_are_refused(void **state)
+{
+    (void)state;
+    const char *id = held("room"), *other = held("other");
+    w->refuse_writes = true;
+    w->may_end = true;
+    assert_int_equal(end(HF_CONFIRM_LATE, id), HF_OK);
+    assert_int_equal(hold_of(id)->state, HF_CONFIRMED);
+    w->now += MINUTE;
+    assert_int_equal(end(HF_CONFIRM_LATE, other), HF_STORAGE_FAILURE);
+    assert_int_equal(w->plan.row_count, 0);
+    w->has_reserve = true;
+    assert_int_equal(end(HF_CONFIRM_LATE, other), HF_OK);
+    assert_reacquired(other);
+}
+
 /* ---- Resources ---- */
 
 static void resources_are_set(void **state)
@@ -697,6 +714,7 @@ int main(void)
         TEST(a_confirmed_unit_is_given_back),
         TEST(what_is_not_confirmed_cannot_be_given_back),
         TEST(a_late_confirm_in_time_is_a_confirm),
+        TEST(a_late_confirm_while_writes_are_refused),
         TEST(an_expired_hold_is_reacquired_once),
         TEST(an_overdue_hold_expires_and_is_reacquired),
         TEST(a_reacquired_hold_is_given_back_like_any_other),

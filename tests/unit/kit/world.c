@@ -370,7 +370,9 @@ enum hf_status world_decide(struct world *w, const struct hf_request *request)
                               .rules = &w->rules,
                               .fresh_ordinal = w->ordinal + 1,
                               .fresh_fence = w->fence + 1,
-                              .refuse_writes = w->refuse_writes };
+                              .refuse_writes = w->refuse_writes,
+                              .may_end = w->may_end,
+                              .has_reserve = w->has_reserve };
     hf_digest(request, cmd.digest);
     snprintf(cmd.fresh_id, sizeof cmd.fresh_id, "h%025llu", (unsigned long long)w->ordinal + 1);
     hf_decide(&w->view, &cmd, w->now, &w->plan);

@@ -44,7 +44,7 @@ struct world_token {
 struct world {
     struct hf_rules rules; /* 24 h, 256 bytes, open; a test may change them */
     hf_time now;           /* a test moves it */
-    bool refuse_writes;
+    bool refuse_writes, may_end, has_reserve;
     bool unreadable[WORLD_LOOKUPS];
 
     struct hf_view view;
