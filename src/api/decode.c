@@ -263,16 +263,6 @@ static enum hf_status body_read(struct hf_decoding *d)
     return hf_decode_complete(d);
 }
 
-/* May the body be left out, like {}? Where every member is optional, but not where the body
- * replaces what is there. */
-static bool may_be_empty(const struct hf_call *call)
-{
-    for (size_t i = 0; i < call->field_count; i++)
-        if (call->fields[i].required)
-            return false;
-    return call->method == HF_HTTP_POST;
-}
-
 static enum hf_status body_check(struct hf_decoding *d)
 {
     bool bare = !hf_call_has_body(d->call);
@@ -280,7 +270,7 @@ static enum hf_status body_check(struct hf_decoding *d)
         return hf_decode_refuse(d->why, "body: expected none, because this call has no body.");
     if (bare)
         return hf_decode_complete(d); /* its fields are in the query */
-    if (d->r.text.size == 0 && may_be_empty(d->call))
+    if (d->r.text.size == 0 && !hf_call_needs_body(d->call))
         return HF_OK;
     return body_read(d);
 }

@@ -183,6 +183,32 @@ enum hf_status hf_decode_complete(struct hf_decoding *d)
 
 /* ---- Reading ---- */
 
+/* 1.0 and 1e0 are the same number as 1. */
+static bool number_text(struct hf_reader *r, struct hf_bytes *text)
+{
+    struct hf_reader_place place;
+    hf_reader_here(r, &place);
+    if (!hf_reader_number(r, text))
+        return false;
+    for (size_t i = 0; i < text->size; i++)
+        if (!strchr("0123456789", ((const char *)text->data)[i])) {
+            hf_reader_back(r, &place);
+            return hf_reader_canonical(r, text);
+        }
+    return true;
+}
+
+bool hf_decode_whole(struct hf_reader *r, uint64_t *number)
+{
+    static const char expected[] = "a whole number from 0 to 18446744073709551615";
+    struct hf_bytes text;
+    size_t at = r->at;
+    if (hf_reader_peek(r) != HF_READ_NUMBER)
+        return hf_reader_refuse(r, at, expected);
+    return number_text(r, &text) &&
+           (hf_number_parse(text, number) || hf_reader_refuse(r, at, expected));
+}
+
 /* Parse seconds, a JSON number with up to three decimals, to milliseconds. Negative and too long
  * durations are accepted here: the core refuses them, and stores that with the key. */
 static bool seconds_read(struct hf_bytes text, int64_t *ms)
@@ -219,9 +245,17 @@ static bool duration_read(struct hf_reader *r, const struct hf_call_field *field
             return false;
         fits = hf_duration_read(text, ms);
     } else if (type == HF_READ_NUMBER) {
+        struct hf_reader_place place;
+        hf_reader_here(r, &place);
         if (!hf_reader_number(r, &text))
             return false;
         fits = seconds_read(text, ms);
+        if (!fits) { /* 1e3 */
+            hf_reader_back(r, &place);
+            if (!hf_reader_canonical(r, &text))
+                return false;
+            fits = seconds_read(text, ms);
+        }
     }
     if (!fits)
         return hf_reader_refuse(r, at, A_DURATION);
@@ -236,8 +270,8 @@ static bool number_read(struct hf_reader *r, const struct hf_call_field *field, 
     enum hf_reader_type type = hf_reader_peek(r);
     size_t at = r->at;
     if (field->most == 0)
-        return hf_reader_uint(r, number);
-    if (type == HF_READ_NUMBER && !hf_reader_number(r, &text))
+        return hf_decode_whole(r, number);
+    if (type == HF_READ_NUMBER && !number_text(r, &text))
         return false;
     if (type == HF_READ_NUMBER && hf_number_parse(text, number) && *number >= 1 &&
         *number <= field->most)

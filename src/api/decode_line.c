@@ -69,7 +69,7 @@ static enum hf_status extra_read(struct hf_decoding *d, struct hf_bytes name, st
         ok = hf_reader_string(r, &extra->client);
     } else if (d->call->key && hf_bytes_equal(name, hf_str("sequence"))) {
         extra->has_sequence = true;
-        ok = hf_reader_uint(r, &extra->sequence);
+        ok = hf_decode_whole(r, &extra->sequence);
     } else {
         return hf_decode_unknown(d, "member", name, d->call->field_count);
     }

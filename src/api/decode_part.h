@@ -51,6 +51,8 @@ enum hf_status hf_decode_flawed(struct hf_decoding *d, const char *name, uint16_
 /* The same for text that was not JSON. */
 enum hf_status hf_decode_flaw_text(struct hf_decoding *d, const char *name, uint16_t at,
                                    struct hf_bytes text);
+/* Read a whole number, also if it is written as 1.0 or 1e0. */
+bool hf_decode_whole(struct hf_reader *r, uint64_t *number);
 /* Check that a name is UTF-8 without NUL. The core checks its length. */
 enum hf_status hf_decode_name(struct hf_api_fault *why, const char *what, struct hf_bytes name);
 

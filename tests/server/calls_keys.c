@@ -574,6 +574,29 @@ static void clients_may_number_their_operations(void **state)
     refused(4, 409, "window-elapsed"); /* too far behind 300 to be remembered */
 }
 
+/* Whole numbers in other words are the same request, in a batch too. */
+static void one_is_one_however_it_is_written(void **state)
+{
+    (void)state;
+    static const char *const ones[] = { "1", "1.0", "1e0", "10E-1" };
+    char body[200];
+    for (size_t i = 0; i < sizeof ones / sizeof *ones; i++) {
+        snprintf(body, sizeof body, "{\"value\":1,\"fence\":%s,\"if_version\":%s}", ones[i],
+                 i ? "0.0" : "0");
+        assert_int_equal(talk(&t, "PUT /v1/registers/one", "one", body), 200);
+        snprintf(body, sizeof body,
+                 "{\"op\":\"write\",\"client\":\"ones\",\"sequence\":%s,\"name\":\"two\","
+                 "\"value\":%s}\n",
+                 ones[i], ones[i]);
+        assert_int_equal(batch(body), 1);
+        assert_int_equal(at(0), 200);
+        assert_int_equal(replayed(), i > 0);
+        snprintf(body, sizeof body, "{\"resource\":\"one\",\"requester\":\"q\",\"duration\":%s}",
+                 ones[i]);
+        assert_int_equal(talk(&t, "POST /v1/holds", "one-hold", body), 201);
+    }
+}
+
 static int place_by_number(const char *fields, const char *resource)
 {
     char body[200];
@@ -755,6 +778,7 @@ int main(void)
         CALLS_TEST(lines_do_not_depend_on_each_other),
         CALLS_TEST(malformed_lines_say_what_is_wrong),
         CALLS_TEST(clients_may_number_their_operations),
+        CALLS_TEST(one_is_one_however_it_is_written),
         CALLS_TEST(a_number_in_the_header_is_a_key),
         CALLS_TEST(a_wild_number_does_not_lock_the_client_out),
         CALLS_TEST(what_happened_to_a_number),
