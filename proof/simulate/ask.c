@@ -419,13 +419,21 @@ static void make_get(const struct sim_step *s, const struct sim_mix *mix, struct
         r->get.name = thing(mix, arena, prefix, s->thing);
 }
 
-/* A request of a front end that could not read the name: it came as null, or not at all. */
+/* A request of a front end that could not read the name or the id: it came as null, or not at
+ * all. */
 static void make_invalid(const struct sim_step *s, struct hf_arena *arena, struct hf_request *r)
 {
+    const char *what = "name";
+    if (r->action == HF_PLACE_HOLD) {
+        what = "resource";
+    } else if ((r->action >= HF_CONFIRM && r->action <= HF_REVERSE) ||
+               r->action == HF_CONFIRM_LATE) {
+        what = "id";
+        r->hold.id = hf_str("");
+    }
     struct hf_invalid *invalid = (void *)take(arena, sizeof *invalid);
     struct hf_flaw *flaw = (void *)take(arena, sizeof *flaw);
-    *flaw = (struct hf_flaw){ r->action == HF_PLACE_HOLD ? "resource" : "name",
-                              hf_str(s->draw & 2 ? "null" : "") };
+    *flaw = (struct hf_flaw){ what, hf_str(s->draw & 2 ? "null" : "") };
     *invalid = (struct hf_invalid){ flaw, 1, hf_str(s->draw & 4 ? "a name is missing" : "") };
     r->invalid = invalid;
 }
