@@ -797,7 +797,8 @@ HF_API HF_MUST_USE enum hf_status hf_tx_result(struct hf_tx *tx, struct hf_bytes
 HF_API hf_time hf_tx_now(const struct hf_tx *tx);
 
 /* ---- Lists, newest first ---- Pages are stable during writes and across restarts: a record that
- * existed when the first page was read, and is not removed, appears once. Identities that are only
+ * existed when the first page was read, and is not removed, appears once. A claim that begins again
+ * meanwhile is the newest then: it is on no later page, as new records are not. Identities that are only
  * in memory (volatile_only) come before those of the same guard that are on disk. */
 
 enum hf_list_kind {

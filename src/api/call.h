@@ -101,6 +101,9 @@ static inline bool hf_call_has_body(const struct hf_call *call)
 {
     return call->method != HF_HTTP_GET && call->method != HF_HTTP_DELETE;
 }
+/* Must there be one? It may be left out, like {}, where every member is optional, but not where the
+ * body replaces what is there. */
+bool hf_call_needs_body(const struct hf_call *call);
 
 #define HF_CALL_PARAMS 1
 

@@ -112,3 +112,11 @@ const struct hf_call *hf_call_of_op(struct hf_bytes op)
             return row;
     return NULL;
 }
+
+bool hf_call_needs_body(const struct hf_call *call)
+{
+    for (size_t i = 0; i < call->field_count; i++)
+        if (call->fields[i].required)
+            return true;
+    return call->method == HF_HTTP_PUT && call->field_count > 0;
+}

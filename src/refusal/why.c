@@ -109,19 +109,17 @@ static void blame_lease(struct hf_why *c, const struct hf_request *r,
 static void blame_guard(struct hf_why *c, const struct hf_answer *answer)
 {
     const struct hf_guard *guard = &answer->guard;
-    char rule[64] = "exact", window[24];
+    char rule[64] = "exact";
     size_t at = 0;
     if (answer->status != HF_WINDOW_NOT_ELAPSED || answer->kind != HF_RECORD_GUARD)
         return;
     for (uint32_t i = 0; i < guard->match_count && at < sizeof rule; i++)
         at += (size_t)snprintf(rule + at, sizeof rule - at, "%s%s", i > 0 ? "," : "",
                                hf_match_name(guard->match[i]));
-    hf_duration_format(guard->window_ms, window);
     say(c,
-        "match: the guard has live entries, recorded under its rule %s. Under another rule a "
-        "duplicate of one may not be recognised. Wait until they have left (its window is %s), or "
-        "change the rule with force.",
-        rule, window);
+        "match: the guard has live entries, and its rule is %s. Under another rule a duplicate of "
+        "one may not be recognised. Wait until they have left, or change the rule with force.",
+        rule);
 }
 
 /* ---- Merges ---- */
@@ -328,6 +326,8 @@ struct hf_why hf_why(const struct hf_request *r, const struct hf_result *result)
     }
     if (answer->status == HF_WINDOW_ELAPSED && r->client.size > 0 && result->token.expires_at == 0)
         blame_old_number(&c, r);
+    if (r->invalid) /* the front end says what is wrong */
+        return c;
     bool blames = answer->status == HF_INVALID_REQUEST || answer->status == HF_STALE_FENCE ||
                   answer->status == HF_WINDOW_NOT_ELAPSED;
     if (!blames || result->token.expires_at != 0)

@@ -1,5 +1,7 @@
 #include "refusal/words.h"
 
+#include "core/action.h"
+
 /* The texts of a status for all actions. `detail` is used if the table below has no entry. */
 struct words {
     enum hf_status status;
@@ -105,8 +107,8 @@ struct detail {
 
 static const struct detail details[] = {
     { HF_PLACE_HOLD, HF_INVALID_REQUEST,
-      "A hold needs a resource and a requester of " NAMES ", a duration " TIMES ", and " KEYS
-      "." AGAIN },
+      "A hold needs a resource and a requester of " NAMES ", a duration " TIMES
+      ", a fence that is a whole number if there is one, and " KEYS "." AGAIN },
     { HF_PLACE_HOLD, HF_RESOURCE_UNAVAILABLE,
       "Every unit of the resource is taken, or it is closed, or it is unknown and the registry is "
       "strict. Retry later with a new key: this key stays bound to this answer." },
@@ -262,5 +264,7 @@ struct hf_refusal hf_refusal_of(enum hf_action action, enum hf_status status)
     for (size_t i = 0; i < sizeof details / sizeof *details; i++)
         if (details[i].action == action && details[i].status == status)
             problem.detail = hf_str(details[i].text);
+    if (problem.retry == HF_RETRY_NEW_KEY && action != 0 && !hf_action_keyed(action))
+        problem.retry = HF_RETRY_SAME_KEY; /* it takes no key: later */
     return problem;
 }

@@ -101,7 +101,7 @@ static void body_add(struct hf_json *j, const struct hf_call *call)
                         "One operation per line, at most " HF_BULK_LINES_TEXT
                         ". Each line is decided by itself.");
     hf_json_name(j, "required");
-    hf_json_bool(j, batch || call->field_count > 0);
+    hf_json_bool(j, batch || hf_call_needs_body(call));
     hf_json_name(j, "content");
     hf_json_object(j);
     if (batch) {
@@ -342,11 +342,12 @@ static void info_add(struct hf_json *j)
         j, "description",
         "Every change has an idempotency key. The key, the change and the answer are written in "
         "one commit. A retry with the same key gets the first answer, byte for byte, and nothing "
-        "happens a second time. If the request could be decoded, a refusal is remembered like a "
-        "success: a request against a rule (a duration of 0 or -5, a resource without a free unit) "
-        "has this refusal as the key's answer, with Idempotency-Expires. A request that could not "
-        "be decoded (malformed JSON, an unknown or duplicate member, a wrong type, a number out of "
-        "range) is not remembered, and the key is still free. Every path with GET also has HEAD.");
+        "happens a second time. If the request can be read, a refusal is remembered like a "
+        "success: a request against a rule (a resource without a free unit, a duration of 0 or -5, "
+        "a member that is missing or of the wrong type) has this refusal as the key's answer, with "
+        "Idempotency-Expires. A request that cannot be read (malformed JSON, an unknown or "
+        "duplicate member) is not remembered, and the key is still free; nor is a begin that is "
+        "refused, because the key is the claim's. Every path with GET also has HEAD.");
     hf_openapi_text(j, "version", hf_version());
     hf_json_name(j, "license");
     hf_json_object(j);

@@ -37,7 +37,7 @@ try 0 guard rule --window 1h --match trim
 try 0 record rule x
 try 1 guard rule --window 1h --match casefold
 has err "window-not-elapsed"
-has err "the guard has live entries, recorded under its rule trim"
+has err "the guard has live entries, and its rule is trim"
 try 0 guard rule --window 2h --match trim
 try 0 guard rule --window 1h --match casefold --force --json
 json 'j.match.join() === "casefold"'

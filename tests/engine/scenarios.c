@@ -591,6 +591,9 @@ static void a_refusal_says_what_happened_and_what_to_do(void **state)
     r = (struct hf_request){ .action = HF_PLACE_HOLD, .key = hf_str("l"), .invalid = &seven };
     assert_int_equal(kit_do(k, r), HF_INVALID_REQUEST);
     says(r, "resource: expected text, got 7");
+    r = (struct hf_request){ .action = HF_BEGIN, .key = hf_str("b"), .invalid = &seven };
+    assert_int_equal(kit_do(k, r), HF_INVALID_REQUEST);
+    says(r, "resource: expected text, got 7");
 }
 
 int main(void)

@@ -101,7 +101,7 @@ static void a_match_rule_stays_while_entries_live(void **state)
         talk(&t, "PUT /v1/guards/g", NULL, others[i]);
         talk_refused(&t, 409, "window-not-elapsed");
         assert_non_null(strstr(reply_text(&t.got, "detail"),
-                               "the guard has live entries, recorded under its rule trim."));
+                               "the guard has live entries, and its rule is trim."));
     }
     assert_int_equal(talk(&t, "PUT /v1/guards/g", NULL, "{\"window\":\"2h\",\"match\":\"trim\"}"),
                      200);
