@@ -19,7 +19,7 @@ endif()
 # About how many seconds the long ones take, at either size. ctest begins with the costliest, so that none of them is
 # left to run alone at the end. Most of them wait, for a disk or for a patience to run out: tools/test.sh runs more of
 # them at a time than there are cores.
-set(HF_LONG_TESTS server_payment:60 worlds_worlds:60 simulate_seeds:50 cli_server_fails:38 power_keeping:30 crash_kills:28 server_floods:27
+set(HF_LONG_TESTS server_payment:50 worlds_worlds:60 simulate_seeds:50 cli_server_fails:38 power_keeping:30 crash_kills:28 server_floods:27
   postgres_doubt:75 postgres_locked:61 postgres_replicated:57 postgres_silent:37 postgres_cancelled:34 postgres_failover:28
   fault_server:25
   postgres_removed:22 cli_server:22 models_models:20 server_storage:20 server_patience:17
