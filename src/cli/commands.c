@@ -162,6 +162,7 @@ const struct hf_cli_command hf_cli_commands[] = {
       .args_min = 1,
       .args_max = 1,
       .globals = LOOK,
+      .names_tenant = true,
       .summary = "show one hold",
       .about = "Shows a hold of any age as it is now. A reversed hold stays confirmed; a line "
                "below it has the time and the id of the reversal. JSON has only the record, "
@@ -179,6 +180,7 @@ const struct hf_cli_command hf_cli_commands[] = {
       .options = BIT(STATE) | BIT(RESOURCE) | BIT(REQUESTER) | BIT(FROM) | BIT(TO) | BIT(LIMIT) |
                  BIT(CURSOR),
       .globals = LOOK,
+      .names_tenant = true,
       .summary = "list holds, newest first",
       .about = "Lists holds, the newest first. The state column marks overdue holds and reversals. "
                "show and trace say which record reversed a confirmed hold. Changes nothing and "

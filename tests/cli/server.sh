@@ -545,7 +545,8 @@ for file in empty blank long nul; do
   try 2 list --server "$url" --credential-file $file-credential
   has err credential
 done
-try 2 list --server "$url" --credential-file credential --tenant acme
+try 1 list --server "$url" --credential-file credential --tenant acme
+has err "forbidden"
 # Neither arguments nor messages show the credential.
 for file in out err; do hasnt $file acme-writes; done
 unserve
@@ -565,6 +566,12 @@ HOLDFAST_CREDENTIAL=op try 0 trace k1 --server "$url" --json
 json 'j.tenants.map(t => t.tenant).join() === "acme,other" && j.tenants.every(t => t.events === 1 && t.summary)'
 HOLDFAST_CREDENTIAL=acme-reads try 0 trace k1 --server "$url" --json
 json 'j.events.length === 1 && !("tenants" in j)'
+HOLDFAST_CREDENTIAL=op try 0 list --tenant other --server "$url" --json
+json 'j.holds.length === 1 && j.holds[0].resource === "b"'
+id=$(sed -n 's/.*"id":"\([^"]*\)".*/\1/p' out)
+HOLDFAST_CREDENTIAL=op try 0 show "$id" --tenant other --server "$url"
+HOLDFAST_CREDENTIAL=op try 1 show "$id" --tenant acme --server "$url"
+HOLDFAST_CREDENTIAL=acme-reads try 1 list --tenant other --server "$url"
 unserve
 
 # ---- TLS ----

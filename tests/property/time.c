@@ -122,9 +122,10 @@ static void sweep(struct world *w)
 static void set(struct world *w)
 {
     const char *name = name_of(test_below(&seed, RESOURCES));
-    struct hf_request request = { .action = HF_SET_RESOURCE,
-                                  .set_resource = { hf_str(name), (uint32_t)test_below(&seed, 6),
-                                                    (int)test_below(&seed, 3) } };
+    struct hf_request request = { .action = HF_SET_RESOURCE };
+    request.set_resource.name = hf_str(name);
+    request.set_resource.capacity = (uint32_t)test_below(&seed, 6);
+    request.set_resource.open = (int)test_below(&seed, 3);
     const struct hf_resource *r = resource_of(w, name);
     bool too_small = r && request.set_resource.capacity != 0 &&
                      request.set_resource.capacity < r->held + r->confirmed;

@@ -47,8 +47,11 @@ static enum hf_status end(enum hf_action action, const char *id)
 
 static enum hf_status set(const char *name, uint32_t capacity, int open)
 {
-    return world_do(w, &(struct hf_request){ .action = HF_SET_RESOURCE,
-                                             .set_resource = { hf_str(name), capacity, open } });
+    struct hf_request r = { .action = HF_SET_RESOURCE };
+    r.set_resource.name = hf_str(name);
+    r.set_resource.capacity = capacity;
+    r.set_resource.open = open;
+    return world_do(w, &r);
 }
 
 /* Place a hold of a minute on `resource`; its id. */

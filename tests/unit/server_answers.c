@@ -321,8 +321,9 @@ static void store_fill(char id[HF_ID_SIZE])
     struct hf_error why;
     char second[HF_ID_SIZE] = "";
     assert_int_equal(hf_open(folder, NULL, &db, &why), HF_OK);
-    struct hf_request capacity = { .action = HF_SET_RESOURCE,
-                                   .set_resource = { hf_str("r"), 2, HF_LEAVE } };
+    struct hf_request capacity = { .action = HF_SET_RESOURCE };
+    capacity.set_resource.name = hf_str("r");
+    capacity.set_resource.capacity = 2;
     assert_int_equal(hf_do(db, &capacity, NULL), HF_OK);
     place(db, "one", id);
     place(db, "two", second);   /* a near-duplicate */

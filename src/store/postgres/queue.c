@@ -368,7 +368,8 @@ static bool is_standby_slow(struct hf_pool *r)
 static void look_round(struct taking *t)
 {
     struct hf_pool *r = t->w->pool;
-    unsigned most = r->queued >= HF_POOL_FULL ? HF_POOL_BUSY : 1, busy = r->busy, small = r->busy;
+    unsigned most = r->queued >= HF_POOL_FULL ? HF_POOL_BUSY : 1;
+    unsigned busy = r->busy, small = busy;
     t->mixed = hf_pool_queue_mixed(r, hf_clock_monotonic_ms());
     if (r->busy >= most) {
         int64_t now = hf_clock_monotonic_ms();
