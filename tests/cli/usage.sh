@@ -129,7 +129,7 @@ hold a --for b --duration 1m --token-max-length 0|--token-max-length: "0"
 hold a --for b --duration 1m --token-max-length 1025|--token-max-length: "1025"
 bench --server http://h|bench/compare
 hold a --for b --duration 1m --server http://h --data d|--data and --server exclude each other
-list --server http://h --tenant t|a server knows the tenant by the caller
+resource r --server http://h --tenant t|a server knows the tenant by the caller
 audit --server http://h --tenant t|a server knows the tenant by the caller
 hold a --for b --duration 1m --server http://h --registry open|--registry is set where the server is started
 hold a --for b --duration 1m --server http://h --idempotency-window 1h|--idempotency-window is set where
@@ -250,7 +250,7 @@ HOLDFAST_SERVER=http://127.0.0.1:1 try 0 list --data "$work/env"
 HOLDFAST_SERVER=nonsense try 2 list
 has err "HOLDFAST_SERVER: a server's URL begins with http://"
 HOLDFAST_SERVER=http://127.0.0.1:1 try 0 version
-HOLDFAST_SERVER=http://127.0.0.1:1 HOLDFAST_TENANT=t try 2 list
+HOLDFAST_SERVER=http://127.0.0.1:1 HOLDFAST_TENANT=t try 2 resource r
 has err "HOLDFAST_TENANT cannot be used with HOLDFAST_SERVER"
 HOLDFAST_TIMEOUT=1s HOLDFAST_CREDENTIAL_FILE=/nonexistent HOLDFAST_TLS_CA=/nonexistent try 0 list --data "$work/env"
 
