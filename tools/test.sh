@@ -16,6 +16,7 @@ run() { # preset folder scale
   ctest --test-dir "$2" --output-on-failure -j "$tests_at_once"
 }
 
+# Without the tests of what no sanitizer sees: SQL functions, and an example in another language (HF_TEST_NOT).
 run asan build-asan small
 # The engine and the server, on both stores: HF_TEST_ONLY and HF_TEST_NOT in CMakePresets.json. What is below them, and the
 # simulator, has one thread; so have the tests of SQL and of the audit. Those with several servers or clusters have threads

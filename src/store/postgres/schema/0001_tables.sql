@@ -291,8 +291,8 @@ CREATE TABLE holdfast.register (
     value bytea NOT NULL,
     version bigint NOT NULL,
     fence numeric(20) NOT NULL,
-    require_fence boolean NOT NULL DEFAULT false,
     changed_at timestamptz NOT NULL,
+    require_fence boolean NOT NULL DEFAULT false,
     PRIMARY KEY (tenant, name)
 );
 COMMENT ON TABLE holdfast.register IS 'Named values, written with a fence or a version, or merged.';
