@@ -589,8 +589,8 @@ static int32_t next_point(int32_t point)
     return point == 0xd7ff ? 0xe000 : point + 1;
 }
 
-/* Ideographs, characters for private use, and code points that Unicode has not assigned: nobody's
- * rules treat them in different ways. */
+/* Ideographs, characters for private use, and code points that Unicode has not assigned: no
+ * rule treats them in different ways. */
 static bool is_plain(int32_t point)
 {
     return (point >= 0x3400 && point < 0xa000) || (point > 0xe000 && point < 0xf8ff) ||
