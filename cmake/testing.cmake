@@ -19,10 +19,11 @@ endif()
 # About how many seconds the long ones take, at either size. ctest begins with the costliest, so that none of them is
 # left to run alone at the end. Most of them wait, for a disk or for a patience to run out: tools/test.sh runs more of
 # them at a time than there are cores.
-set(HF_LONG_TESTS server_payment:50 worlds_worlds:60 simulate_seeds:50 cli_server_fails:38 power_keeping:30 crash_kills:28 server_floods:27
+set(HF_LONG_TESTS postgres_functions:250 server_payment:150 postgres_functions_json:70 worlds_worlds:60 simulate_seeds:50 cli_server_fails:38 power_keeping:30 crash_kills:28 server_floods:27
   postgres_doubt:75 postgres_locked:61 postgres_replicated:57 postgres_silent:37 postgres_cancelled:34 postgres_failover:28
   fault_server:25
-  postgres_removed:22 cli_server:22 models_models:20 server_storage:20 server_patience:17
+  postgres_removed:22 postgres_contention:45 postgres_opening:40 postgres_swift:40 postgres_swift_gone:35 postgres_lying:40
+  postgres_functions_race:30 cli_server:45 models_models:20 server_storage:45 server_patience:17
   store_recovery:16 store_faults:15
   power_plain:13 power_planted:13 power_closing:13 fault_maintain:13 server_stopping:13 judge_library:12
   engine_reopen:12 fault_open:12 cli_usage:11 cli_bench:10 server_pipelines:19 server_crowd:9 server_restart:9
