@@ -538,9 +538,10 @@ enum hf_record {
 
 /* The limit that caused an HF_STORAGE_FAILURE. At a memory limit and at a quota, endings are still
  * accepted: confirm, release and expire of a held hold, complete and fail of a claim (with a
- * response of up to 1 KiB; longer ones, and reversals, while their reserve lasts, a sixteenth of
- * the limit), abandon, heartbeat, renew and return, and the deletion of registers and leases. On a
- * full disk they are accepted while their reserve at the end of the last segment lasts. */
+ * response of up to 1 KiB; longer ones, reversals, and late confirms that place a new hold, while
+ * their reserve lasts, a sixteenth of the limit), abandon, heartbeat, renew and return, and the
+ * deletion of registers and leases. On a full disk they are accepted while their reserve at the end
+ * of the last segment lasts. */
 enum hf_limit {
     HF_LIMIT_NONE = 0,
     HF_LIMIT_DISK = 1,           /* no disk space for the next segment of the journal */

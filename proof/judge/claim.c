@@ -209,7 +209,7 @@ void judge_rule_settle(struct judge_step *s)
     if (!c) {
         judge_allow(s, JUDGE_IS(HF_NOT_KNOWN), "nobody remembers such a claim");
     } else if (q->settle.fence < c->fence) {
-        judge_allow(s, JUDGE_IS(HF_STALE_FENCE), "whoever finishes late is refused");
+        judge_allow(s, JUDGE_IS(HF_STALE_FENCE), "an older fence settles nothing");
     } else if (q->settle.fence > c->fence) {
         judge_allow(s, JUDGE_IS(HF_STALE_FENCE) | JUDGE_IS(HF_INVALID_REQUEST),
                     "this fence was never given out");
@@ -218,7 +218,7 @@ void judge_rule_settle(struct judge_step *s)
     } else if (q->action == HF_ABANDON && s->now >= c->lease_expires_at) {
         judge_allow(s, JUDGE_IS(HF_OK), "the claim is unknown, and stays so since then");
         shown(s, c, true);
-    } else if (judge_allow(s, JUDGE_IS(HF_OK), "whoever has the current fence settles the claim")) {
+    } else if (judge_allow(s, JUDGE_IS(HF_OK), "the newest fence settles the claim")) {
         settled(s, key);
     }
 }

@@ -91,7 +91,7 @@ void judge_rule_renew(struct judge_step *s)
     if (!r->body.present)
         judge_allow(s, JUDGE_IS(HF_NOT_KNOWN), "nobody was ever granted this lease");
     else if (q->lease.fence < l->fence)
-        judge_allow(s, JUDGE_IS(HF_STALE_FENCE), "whoever comes with an older fence is refused");
+        judge_allow(s, JUDGE_IS(HF_STALE_FENCE), "an older fence is refused");
     else if (q->lease.fence > l->fence)
         judge_allow(s, JUDGE_IS(HF_STALE_FENCE) | JUDGE_IS(HF_INVALID_REQUEST),
                     "this fence was never given out");
@@ -115,7 +115,7 @@ void judge_rule_delete_lease(struct judge_step *s)
     if (!r->body.present)
         judge_allow(s, JUDGE_IS(HF_NOT_KNOWN), "there is no such lease");
     else if (q->lease.fence != 0 && q->lease.fence < l->fence)
-        judge_allow(s, JUDGE_IS(HF_STALE_FENCE), "whoever comes with an older fence is refused");
+        judge_allow(s, JUDGE_IS(HF_STALE_FENCE), "an older fence is refused");
     else if (q->lease.fence > l->fence)
         judge_allow(s, JUDGE_IS(HF_STALE_FENCE) | JUDGE_IS(HF_INVALID_REQUEST),
                     "this fence was never given out");

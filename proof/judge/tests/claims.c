@@ -343,7 +343,7 @@ static void a_late_finisher(void **state)
     b = begin(2, HF_ABANDON_RETRY);
     good(&b);
     a = settle(&a, HF_COMPLETE, "late", false);
-    bad(&a, "late is refused");
+    bad(&a, "an older fence settles nothing");
 }
 
 static void settled_and_run_again(void **state)
@@ -469,7 +469,7 @@ static void abandoned_with_an_old_fence(void **state)
     op = begin(2, HF_ABANDON_RETRY);
     good(&op);
     op = abandon(&a);
-    bad(&op, "late is refused");
+    bad(&op, "an older fence settles nothing");
 }
 
 static void remembered_for_the_window_and_not_for_the_retention(void **state)
